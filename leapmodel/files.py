@@ -1,0 +1,283 @@
+"""Read and write the project's tables: Parquet, or JSON Lines with an optional first metadata line.
+
+What a table must hold is the business of the module of each format (``trace``, ``predictions``);
+here it is only bytes to columns and back, never leaving a half-written file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.jsonlines import iter_json_lines, open_binary
+
+_METADATA_KEY = b"leapmodel"
+_PARQUET_MAGIC = b"PAR1"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file's columns, and where each row stands in it.
+
+    Attributes
+    ----------
+    source : str
+        The file's name, for messages.
+    frame : pandas.DataFrame
+        The columns as they were found; nothing is checked yet.
+    metadata : dict
+        What the file says about itself.
+    positions : ndarray of int, shape (rows,)
+        1-based line or row numbers.
+    unit : {"line", "row"}
+        What ``positions`` count.
+    nulls : dict of str to ndarray of bool, shape (rows,)
+        Where a cell is empty; a column without empty cells may be absent. A NaN that was written
+        as a number is not empty, it is wrong.
+    bad_lines : list of (DataError, int)
+        Lines left out in lenient reading, each with the number of rows read before it.
+    """
+
+    source: str
+    frame: pd.DataFrame
+    metadata: dict[str, Any]
+    positions: np.ndarray
+    unit: Literal["line", "row"]
+    nulls: dict[str, np.ndarray]
+    bad_lines: list[tuple[DataError, int]] = field(default_factory=list)
+
+    def is_null(self, column: str) -> np.ndarray:
+        """Return where a column is empty, shape (rows,)."""
+        return self.nulls.get(column, np.zeros(len(self.frame), bool))
+
+    def error(self, row: int, column: str | None, *, expected: str, found: str) -> DataError:
+        """Build the error of one row (counted from 0 in ``frame``)."""
+        place = int(self.positions[row])
+        if self.unit == "line":
+            return DataError(self.source, line=place, column=column, expected=expected, found=found)
+        return DataError(self.source, row=place, column=column, expected=expected, found=found)
+
+
+def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
+    """Read a Parquet or JSON Lines file into columns.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Parquet is recognised by its first bytes, not by its name.
+    kind : str
+        ``"trace"`` or ``"predictions"``: what the caller wants; a file that says it is something
+        else is refused.
+    lenient : bool, default False
+        Keep going past a JSON line that can't be read, and list it in ``bad_lines``.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty, neither format, or says it is of another kind.
+    """
+    with open_binary(path) as stream:
+        head = stream.read(4096)
+    if head.startswith(_PARQUET_MAGIC):
+        table = _read_parquet(path)
+    elif b"\0" in head:
+        raise DataError(path, expected="Parquet or JSON Lines", found="another kind of binary file")
+    else:
+        table = _read_json_lines(path, lenient)
+    said = table.metadata.get("leapmodel")
+    if said is not None and said != kind:
+        raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
+    version = table.metadata.get("version", FORMAT_VERSION)
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise DataError(
+            path,
+            expected=f"format version {FORMAT_VERSION}",
+            found=f"version {shown(version)} (written by a newer leapmodel?)",
+        )
+    return table
+
+
+def write_table(
+    frame: pd.DataFrame, path: str | Path, *, kind: str, metadata: dict[str, Any]
+) -> None:
+    """Write columns to ``path``, all or nothing; the suffix chooses the format.
+
+    ``.parquet`` is Parquet; ``.jsonl`` and ``.json`` are JSON Lines. The file appears under its
+    name only when it is complete.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is none of these.
+    """
+    check_table_path(path)
+    about = {"leapmodel": kind, "version": FORMAT_VERSION, **metadata}
+    with atomic_path(path) as temporary:
+        if Path(path).suffix.lower() == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            kept = dict(table.schema.metadata or {})
+            kept[_METADATA_KEY] = json.dumps(about).encode()
+            pq.write_table(table.replace_schema_metadata(kept), temporary)
+        else:
+            with open(temporary, "w", encoding="utf-8") as stream:
+                stream.write(json.dumps(about) + "\n")
+                stream.writelines(_json_lines(frame))
+
+
+def check_table_path(path: str | Path) -> None:
+    """Refuse an output name that says no format, before any work is done for it.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is not ``.parquet``, ``.jsonl`` or ``.json``, or the folder does not exist.
+    """
+    if Path(path).suffix.lower() not in {".parquet", ".jsonl", ".json"}:
+        raise UsageError(f"{path}: expected a name ending in .parquet or .jsonl")
+    if not Path(path).resolve().parent.is_dir():
+        raise UsageError(f"{path}: its folder does not exist")
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Give a temporary file beside ``path`` that takes its name only if the block succeeds.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be written there.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent or Path()
+        )
+        os.close(handle)
+    except OSError as error:
+        raise UsageError(f"{path}: can't write there ({error.strerror})") from None
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would surprise whoever shares the file
+        temporary.replace(target)
+    except OSError as error:
+        raise UsageError(f"{path}: can't write it ({error.strerror or error})") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_parquet(path: str | Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        metadata = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+        names = table.column_names
+        frame = table.to_pandas(ignore_metadata=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise DataError(path, expected="a complete Parquet file", found=reason) from None
+    if len(frame) == 0:
+        raise DataError(path, expected="at least one row", found="none")
+    duplicated = frame.columns[frame.columns.duplicated()]
+    if len(duplicated):
+        raise DataError(path, expected="each column once", found=f"{duplicated[0]!r} twice")
+    nulls = {
+        name: table.column(name).is_null().to_numpy()
+        for name in names
+        if table.column(name).null_count
+    }
+    return Table(str(path), frame, metadata, np.arange(1, len(frame) + 1), "row", nulls)
+
+
+def table_from_frame(frame: pd.DataFrame, source: str) -> Table:
+    """Take columns made in memory, where pandas' missing values are the empty cells.
+
+    Raises
+    ------
+    DataError
+        If there is no row.
+    """
+    if len(frame) == 0:
+        raise DataError(source, expected="at least one row", found="none")
+    nulls = {str(name): frame[name].isna().to_numpy() for name in frame.columns}
+    positions = np.arange(1, len(frame) + 1)
+    return Table(source, frame.reset_index(drop=True), {}, positions, "row", nulls)
+
+
+def _read_json_lines(path: str | Path, lenient: bool) -> Table:
+    metadata: dict[str, Any] = {}
+    records: list[dict[str, Any]] = []
+    positions: list[int] = []
+    bad_lines: list[tuple[DataError, int]] = []
+    keep: Callable[[DataError], None] | None = None
+    if lenient:
+
+        def keep(error: DataError) -> None:
+            bad_lines.append((error, len(records)))
+
+    for number, record in iter_json_lines(path, on_bad_line=keep):
+        if "leapmodel" in record and not records and not metadata:
+            metadata = record
+            continue
+        records.append(record)
+        positions.append(number)
+    if not records:
+        raise DataError(path, expected="at least one row", found="none")
+    columns = {name: [record.get(name) for record in records] for name in _names_in(records)}
+    nulls = {
+        name: np.fromiter((value is None for value in values), bool, len(values))
+        for name, values in columns.items()
+    }
+    frame = pd.DataFrame(
+        {name: pd.Series(values, dtype=object) for name, values in columns.items()}
+    )
+    return Table(str(path), frame, metadata, np.asarray(positions), "line", nulls, bad_lines)
+
+
+def _names_in(records: list[dict[str, Any]]) -> list[str]:
+    names: dict[str, None] = {}
+    for record in records:
+        names.update(dict.fromkeys(record))
+    return list(names)
+
+
+def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
+    columns = {name: frame[name].astype(object).tolist() for name in frame.columns}
+    for row in zip(*columns.values(), strict=True):
+        record = {
+            name: None if _is_missing(value) else value
+            for name, value in zip(columns, row, strict=True)
+        }
+        yield json.dumps(record, ensure_ascii=False, default=_plain) + "\n"
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    return str(value)

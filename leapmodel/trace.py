@@ -1,0 +1,328 @@
+"""The sequential trace: one target decision a row, the input of every question asked here.
+
+Key (``task``, ``run``, ``step``). Required columns: ``task`` (text), ``segment`` (whole number),
+``step`` (0, 1, 2, … within a run), ``gen_s`` (seconds of generation, > 0) and ``action`` (canonical
+text or null, see :mod:`leapmodel.actions`). Optional: ``run`` (default 0), ``tool_s`` (seconds of
+tool execution, default 0), ``kind`` (tool / respond / terminate), ``started_s``,
+``prompt_tokens``, ``cached_tokens``, ``completion_tokens``. Other columns are kept untouched.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leapmodel.actions import action_kind, calls_any
+from leapmodel.checks import ColumnChecks, Dropped
+from leapmodel.errors import DataError, LeapModelWarning
+from leapmodel.files import Table, read_table, table_from_frame, write_table
+
+KINDS = ("tool", "respond", "terminate")
+TOKEN_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A checked sequential trace, in order of task, run and step.
+
+    Build one with :func:`read_trace` or :meth:`from_frame`, which check it; then read its columns
+    from ``frame`` or its arrays from the properties.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        One row a step, tasks in the order of their first appearance.
+    metadata : dict
+        What is known of its origin (``source``, ``target_model``, ``warnings``, …).
+    dropped : tuple of Dropped
+        Tasks left out by lenient reading, with reasons.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> trace = Trace.from_frame(pd.DataFrame({
+    ...     "task": ["a", "a", "b"], "segment": 0, "step": [0, 1, 0],
+    ...     "gen_s": [1.0, 2.0, 3.0], "action": ["ls({})", "<respond/>", "<respond/>"]}))
+    >>> trace.n_tasks, trace.n_segments, trace.segment_lengths.tolist()
+    (2, 2, [2, 1])
+    """
+
+    frame: pd.DataFrame
+    metadata: dict[str, Any] = field(default_factory=dict)
+    dropped: tuple[Dropped, ...] = ()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        source: str = "trace",
+        lenient: bool = False,
+    ) -> Trace:
+        """Check columns made in memory and return them as a trace.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One row a step; see the module's list of columns.
+        metadata : mapping, optional
+            What is known of its origin.
+        source : str, default "trace"
+            The name used in error messages.
+        lenient : bool, default False
+            Leave out the tasks that have a wrong row, instead of raising.
+
+        Raises
+        ------
+        DataError
+            For the first row that does not fit, or if no task is left.
+        """
+        return _checked(table_from_frame(frame, source), dict(metadata or {}), lenient)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
+        return len(self.frame)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks; several runs of a task count once."""
+        return len(self.task_names)
+
+    @property
+    def n_runs(self) -> int:
+        """Number of (task, run) pairs."""
+        return int(np.count_nonzero(self.run_starts_mask))
+
+    @property
+    def n_segments(self) -> int:
+        """Number of segments, over all runs."""
+        return len(self.segment_starts)
+
+    @cached_property
+    def gen_s(self) -> np.ndarray:
+        """Generation seconds per step, shape (steps,)."""
+        return self.frame["gen_s"].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def tool_s(self) -> np.ndarray:
+        """Tool seconds per step, shape (steps,)."""
+        return self.frame["tool_s"].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def actions(self) -> np.ndarray:
+        """Canonical actions, objects of str or None, shape (steps,)."""
+        column = self.frame["action"].astype(object)
+        return column.where(column.notna(), None).to_numpy(dtype=object)
+
+    @cached_property
+    def _task_factors(self) -> tuple[np.ndarray, list[str]]:
+        codes, names = pd.factorize(self.frame["task"])
+        return codes, [str(name) for name in names]
+
+    @property
+    def task_codes(self) -> np.ndarray:
+        """Index of each step's task in ``task_names``, shape (steps,)."""
+        return self._task_factors[0]
+
+    @property
+    def task_names(self) -> list[str]:
+        """Task names in order of first appearance."""
+        return self._task_factors[1]
+
+    @cached_property
+    def run_starts_mask(self) -> np.ndarray:
+        """True at the first step of each run, shape (steps,)."""
+        return self.frame["step"].to_numpy() == 0
+
+    @cached_property
+    def segment_starts(self) -> np.ndarray:
+        """Index of each segment's first step, shape (segments,)."""
+        segment = self.frame["segment"].to_numpy()
+        starts = self.run_starts_mask.copy()
+        starts[1:] |= segment[1:] != segment[:-1]
+        return np.flatnonzero(starts)
+
+    @cached_property
+    def segment_lengths(self) -> np.ndarray:
+        """Steps of each segment, L in the paper, shape (segments,)."""
+        return np.diff(np.append(self.segment_starts, self.n_steps))
+
+    @cached_property
+    def segment_tasks(self) -> np.ndarray:
+        """Index of each segment's task in ``task_names``, shape (segments,)."""
+        return self.task_codes[self.segment_starts]
+
+    @cached_property
+    def is_boundary(self) -> np.ndarray:
+        """True where a boundary tool ended the segment, shape (steps,)."""
+        if "boundary" not in self.frame.columns:
+            return np.zeros(self.n_steps, bool)
+        return self.frame["boundary"].to_numpy(dtype=bool)
+
+    @property
+    def has_actions(self) -> bool:
+        """Whether any step has a parsed action."""
+        return bool(self.frame["action"].notna().any())
+
+    def with_boundary_tools(self, patterns: Sequence[str]) -> Trace:
+        """Return the trace with a segment end after each call of a tool that changes the world.
+
+        Such a tool can't be run in a copy of the environment: it may be proposed, but nothing is
+        proposed past it, it runs after the commit, and there is no bonus after it.
+
+        Parameters
+        ----------
+        patterns : sequence of str
+            Shell-style patterns of tool names, such as ``["send_*", "book_*"]``.
+
+        Returns
+        -------
+        Trace
+            With a boolean column ``boundary``; unchanged segments if nothing fits.
+        """
+        fits = {
+            action: calls_any(action, patterns) for action in self.frame["action"].dropna().unique()
+        }
+        boundary = np.fromiter((fits.get(a, False) for a in self.actions), bool, self.n_steps)
+        if not boundary.any():
+            warnings.warn(
+                f"no step calls a tool that fits {', '.join(patterns)}",
+                LeapModelWarning,
+                stacklevel=2,
+            )
+        starts = np.zeros(self.n_steps, bool)
+        starts[self.segment_starts] = True
+        starts[1:] |= boundary[:-1]
+        count = np.cumsum(starts)
+        count_at_run_start = np.maximum.accumulate(np.where(self.run_starts_mask, count, 0))
+        frame = self.frame.assign(segment=count - count_at_run_start, boundary=boundary)
+        return Trace(frame, {**self.metadata, "boundary_tools": list(patterns)}, self.dropped)
+
+
+def read_trace(path: str | Path, *, lenient: bool = False) -> Trace:
+    """Read and check a trace file (Parquet or JSON Lines).
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    lenient : bool, default False
+        Leave out tasks with a wrong row, and list them in ``dropped``, instead of raising.
+
+    Raises
+    ------
+    DataError
+        Naming file, line or row, column, what was expected and what was found.
+    """
+    table = read_table(path, kind="trace", lenient=lenient)
+    about = {k: v for k, v in table.metadata.items() if k not in {"leapmodel", "version"}}
+    return _checked(table, about, lenient)
+
+
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace, all or nothing; ``.parquet`` or ``.jsonl``.
+
+    Raises
+    ------
+    UsageError
+        If the suffix names neither format, or the place can't be written.
+    """
+    write_table(trace.frame, path, kind="trace", metadata=trace.metadata)
+
+
+def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
+    checks = ColumnChecks(table, lenient=lenient)
+    checks.require(["task", "segment", "step", "gen_s", "action"])
+    columns: dict[str, Any] = {
+        "task": checks.texts("task"),
+        "run": checks.integers("run", default=0),
+        "segment": checks.integers("segment"),
+        "step": checks.integers("step"),
+        "gen_s": checks.numbers("gen_s", above=0),
+        "tool_s": checks.numbers("tool_s", at_least=0, default=0.0),
+        "action": checks.texts("action", nullable=True),
+    }
+    given = table.frame.columns
+    if "kind" in given:
+        kind = checks.texts("kind", nullable=True)
+        checks.refuse(~(kind.isna() | kind.isin(KINDS)).to_numpy(), "kind", " or ".join(KINDS))
+        columns["kind"] = kind
+    else:
+        columns["kind"] = _kinds_of(columns["action"])
+    if "started_s" in given:
+        columns["started_s"] = checks.numbers("started_s", nullable=True)
+    for name in TOKEN_COLUMNS:
+        if name in given:
+            columns[name] = checks.integers(name, nullable=True)
+    extra = {n: table.frame[n].infer_objects() for n in given if n not in columns}
+    frame = pd.DataFrame({**columns, **extra})
+    order = _check_order(checks, frame)
+    task_of_row = [t if isinstance(t, str) else None for t in columns["task"]] if lenient else []
+    dropped = [*_from_bad_lines(table, task_of_row), *checks.dropped(task_of_row)]
+    frame = frame.take(order)
+    if dropped:
+        frame = frame[~frame["task"].isin([d.task for d in dropped])]
+        frame = frame[frame["task"].notna()]
+        if not len(frame):
+            raise DataError(
+                table.source,
+                expected="at least one good task",
+                found=f"{len(dropped)} bad, the first: {dropped[0].reason}",
+            )
+    frame = frame.reset_index(drop=True)
+    frame["task"] = frame["task"].astype(str)
+    return Trace(frame, metadata, tuple(dropped))
+
+
+def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray:
+    """Check keys, steps and segments, and return the row order task, run, step."""
+    codes, _ = pd.factorize(frame["task"])
+    run, step = frame["run"].to_numpy(), frame["step"].to_numpy()
+    order = np.lexsort((step, run, codes))
+    codes, run, step = codes[order], run[order], step[order]
+    segment = frame["segment"].to_numpy()[order]
+    same_run = np.zeros(len(order), bool)
+    same_run[1:] = (codes[1:] == codes[:-1]) & (run[1:] == run[:-1])
+    before = np.concatenate(([-1], step[:-1]))
+
+    def refuse(in_order: np.ndarray, expected: str, column: str, found: str | None = None) -> None:
+        wrong = np.zeros(len(order), bool)
+        wrong[order] = in_order & ~checks.is_wrong()[order]
+        checks.refuse(wrong, column, expected, found)
+
+    twice = same_run & (step == before)
+    refuse(twice, "each (task, run, step) once", "step", "a second one")
+    refuse(~same_run & (step != 0), "a run's first step to be 0", "step")
+    refuse(same_run & ~twice & (step != before + 1), "steps without a gap (0, 1, 2, …)", "step")
+    back = same_run & (segment < np.concatenate(([0], segment[:-1])))
+    refuse(back, "segments in order along the steps", "segment")
+    return order
+
+
+def _from_bad_lines(table: Table, task_of_row: Sequence[str | None]) -> list[Dropped]:
+    """Blame a damaged line on the task of the line before it, whose next step it most likely was.
+
+    If it was the first step of the next task instead, that task fails the check for gaps.
+    """
+    dropped = []
+    for error, rows_before in table.bad_lines:
+        if rows_before and (task := task_of_row[rows_before - 1]) is not None:
+            dropped.append(Dropped(task, str(error)))
+        else:
+            dropped.append(Dropped("(no task name)", str(error)))
+    unique = {entry.task: entry for entry in reversed(dropped)}
+    return list(reversed(unique.values()))
+
+
+def _kinds_of(actions: pd.Series) -> pd.Series:
+    kinds = {action: action_kind(action) for action in actions.dropna().unique()}
+    return actions.map(kinds).astype(object).where(actions.notna(), None)
