@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,6 +21,10 @@ TERMINATE = "<terminate/>"
 TERMINAL_ACTIONS = frozenset({RESPOND, TERMINATE})
 
 _CALL_SEPARATOR = "\n"  # never inside a call: JSON escapes it, and names are cleaned of it
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_LONGEST_MARKER = 64  # a longer text is no marker however much blank space it holds
+_CALL_START = re.compile(r"([^\n]*?)\(\s*+(?=[{)])")
+_CALL_END = re.compile(r"\s*+\)[^\S\n]*+(?:\n\s*+|\Z)")
 
 
 def canonical_call(name: str, arguments: object) -> str | None:
@@ -53,18 +58,14 @@ def canonical_call(name: str, arguments: object) -> str | None:
         arguments = {}
     try:
         if isinstance(arguments, str):
-            arguments = json.loads(arguments)
-        if not isinstance(arguments, Mapping):
+            by_value = _DECODER.decode(arguments)
+        else:
+            by_value = _numbers_by_value(arguments)
+        if not isinstance(by_value, dict):
             return None
-        by_value = _numbers_by_value(arguments)
-        text = json.dumps(by_value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate: legal in JSON, not in a UTF-8 file
-        text = json.dumps(by_value, sort_keys=True, separators=(",", ":"))
+        return _call_text(name, by_value)
     except (ValueError, TypeError, RecursionError):
         return None
-    clean = " ".join(name.split()).encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"{clean}({text})"
 
 
 def canonical_group(calls: Iterable[tuple[str, object]]) -> str | None:
@@ -97,6 +98,54 @@ def canonical_group(calls: Iterable[tuple[str, object]]) -> str | None:
     return _CALL_SEPARATOR.join(parts) if parts else RESPOND
 
 
+def canonical_action(text: str) -> str:
+    """Return the canonical form of an action that a person or another program wrote as text.
+
+    One or more calls ``name({...})``, each beginning on a line of its own, are rewritten with
+    sorted keys, compact separators and numbers by value; ``name()`` is a call without arguments.
+    Empty text, blank text and an empty list ``[]`` are what a reply to the user looks like, so
+    they become :data:`RESPOND`; a draft whose output did not parse is ``None``, never ``""``.
+    Any other text is left as it is and compares letter by letter.
+
+    Parameters
+    ----------
+    text : str
+        The action as written.
+
+    Returns
+    -------
+    str
+        The canonical form; it is its own canonical form.
+
+    Examples
+    --------
+    >>> canonical_action('move( {"to": "temp",  "count": 1.0} )')
+    'move({"count":1,"to":"temp"})'
+    >>> canonical_action("ls()"), canonical_action(""), canonical_action("click 3")
+    ('ls({})', '<respond/>', 'click 3')
+    """
+    calls = _parse_calls(text)
+    if calls:
+        return _CALL_SEPARATOR.join(calls)
+    bare = "".join(text.split()) if len(text) < _LONGEST_MARKER else text
+    if bare in TERMINAL_ACTIONS:
+        return bare
+    if bare == "[]" or not text.strip():
+        return RESPOND
+    return _storable(text)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a UTF-8 file can hold the text: half a surrogate pair is no character.
+
+    Examples
+    --------
+    >>> is_storable("é"), is_storable(chr(0xD800))
+    (True, False)
+    """
+    return text.isascii() or not _HALF_PAIR.search(text)
+
+
 def same_action(first: str | None, second: str | None) -> bool:
     """Return whether two canonical actions agree; an unparsable one never does.
 
@@ -109,16 +158,16 @@ def same_action(first: str | None, second: str | None) -> bool:
 
 
 def tool_names(action: str | None) -> tuple[str, ...]:
-    """Return the names of the tools a canonical action calls, in order.
+    r"""Return the names of the tools a canonical action calls, in order.
 
     Examples
     --------
-    >>> tool_names('cd({"folder":"a"})\\nls({})'), tool_names("<respond/>"), tool_names(None)
+    >>> tool_names('cd({"folder":"a"})\nls({})'), tool_names("<respond/>"), tool_names(None)
     (('cd', 'ls'), (), ())
     """
     if action is None or action in TERMINAL_ACTIONS:
         return ()
-    return tuple(call.split("(", 1)[0] for call in action.split(_CALL_SEPARATOR))
+    return tuple(_name_in(call) for call in action.split(_CALL_SEPARATOR))
 
 
 def calls_any(action: str | None, patterns: Sequence[str]) -> bool:
@@ -145,12 +194,71 @@ def action_kind(action: str | None) -> str | None:
     return {RESPOND: "respond", TERMINATE: "terminate"}.get(action, "tool")
 
 
+def _name_in(call: str) -> str:
+    # A name may hold "(" itself; text that is not a canonical call ends its name at the first one.
+    return call.split("({" if call.endswith("})") and "({" in call else "(", 1)[0]
+
+
+def _parse_calls(text: str) -> list[str] | None:
+    """Return the calls a text spells out, each canonical, or None if it is anything else."""
+    calls = []
+    at = len(text) - len(text.lstrip())
+    while at < len(text):
+        start = _CALL_START.match(text, at)
+        if start is None or not start[1].strip():
+            return None
+        arguments: dict[str, Any] = {}
+        at = start.end()
+        try:
+            if text[at] == "{":
+                arguments, at = _DECODER.raw_decode(text, at)
+            calls.append(_call_text(start[1], arguments))
+        except (ValueError, RecursionError):
+            return None
+        end = _CALL_END.match(text, at)
+        if end is None:
+            return None
+        at = end.end()
+    return calls
+
+
+def _float_by_value(value: float) -> float | int:
+    return int(value) if math.isfinite(value) and value.is_integer() else value
+
+
 def _numbers_by_value(value: Any) -> Any:
     """Rewrite whole floats as integers, so that 1.0 and 1 are one value; booleans stay."""
     if isinstance(value, float):
-        return int(value) if math.isfinite(value) and value.is_integer() else value
+        return _float_by_value(value)
+    if isinstance(value, (str, int)):  # before the slower question below
+        return value
     if isinstance(value, Mapping):
         return {str(key): _numbers_by_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_numbers_by_value(item) for item in value]
     return value
+
+
+def _call_text(name: str, by_value: dict[str, Any]) -> str:
+    return f"{_storable(' '.join(name.split()))}({_json_text(by_value)})"
+
+
+def _json_text(value: object) -> str:
+    text = _ENCODER.encode(value)
+    if is_storable(text):
+        return text
+    # Half a surrogate pair is legal in JSON but not in a UTF-8 file: it stays an escape. Two halves
+    # that stand together are one character, and decoding joins them.
+    joined = _DECODER.decode(_ASCII_ENCODER.encode(value))
+    text = _ENCODER.encode(joined)
+    return text if is_storable(text) else _ASCII_ENCODER.encode(joined)
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# Built once: json.loads and json.dumps would build them anew for each of a million actions.
+_DECODER = json.JSONDecoder(parse_float=lambda text: _float_by_value(float(text)))
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_ASCII_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -7,14 +7,21 @@ In strict use the first wrong cell raises. In lenient use the task it belongs to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from leapmodel.actions import canonical_action, is_storable
 from leapmodel.errors import DataError, shown
 from leapmodel.files import Table
+
+_NO_NAME = "(no task name)"
+_NUMBERS_THROUGHOUT = frozenset({"integer", "floating", "mixed-integer-float"})
+_LARGEST_EXACT = 2**53  # beyond it, float64 does not tell neighbouring whole numbers apart
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class ColumnChecks:
     def __init__(self, table: Table, *, lenient: bool = False) -> None:
         self.table = table
         self.lenient = lenient
-        self._first_reason: dict[int, str] = {}
+        self._first_reason: dict[int, tuple[str | None, str, str | None]] = {}
         self._n_rows = len(table.frame)
 
     def require(self, names: Sequence[str]) -> None:
@@ -52,20 +59,45 @@ class ColumnChecks:
                 found=f"no column {', '.join(missing)}",
             )
 
-    def texts(self, name: str, *, nullable: bool = False) -> pd.Series:
-        """Return a text column; numbers standing for names are refused, not guessed."""
-        column = self.table.frame[name]
+    def texts(self, name: str, *, nullable: bool = False, only_storable: bool = True) -> pd.Series:
+        """Return a text column; numbers standing for names are refused, not guessed.
+
+        Text that no UTF-8 file can hold is refused too, if ``only_storable``.
+        """
+        column = _plain_column(self.table.frame[name])
         missing = self.table.is_null(name)
         if pd.api.types.is_string_dtype(column.dtype) and column.dtype != object:
             is_text = ~missing
         elif column.dtype == object:
-            is_text = np.fromiter((isinstance(v, str) for v in column), bool, self._n_rows)
+            fits = (isinstance(v, str) and (not only_storable or is_storable(v)) for v in column)
+            is_text = np.fromiter(fits, bool, self._n_rows)
         else:
             is_text = np.zeros(self._n_rows, bool)
         wrong = ~(is_text | missing) if nullable else ~is_text
         self.refuse(wrong, name, "text" + (" or null" if nullable else ""))
-        kept = column.astype(object).where(pd.Series(is_text, index=column.index), None)
-        return kept if self.lenient or nullable else column
+        if not self.lenient and not nullable:
+            return column
+        kept = column.to_numpy(dtype=object, copy=True)
+        kept[~is_text] = None
+        return pd.Series(kept, index=column.index, dtype=object)
+
+    def actions(self, name: str) -> pd.Series:
+        """Return a column of actions in canonical form, objects of str or None."""
+        # Work on each different text once: a trace repeats its actions.
+        codes, texts = pd.factorize(self.texts(name, nullable=True, only_storable=False))
+        canonical = np.empty(len(texts) + 1, dtype=object)
+        canonical[:-1] = [canonical_action(text) for text in texts]
+        return pd.Series(canonical[codes], index=self.table.frame.index, dtype=object)
+
+    def booleans(self, name: str) -> np.ndarray:
+        """Return a column of true or false, shape (rows,); nulls count as false."""
+        column = _plain_column(self.table.frame[name])
+        missing = self.table.is_null(name)
+        flags = column.to_numpy(dtype=object, copy=True)
+        flags[missing] = False
+        is_flag = np.fromiter((isinstance(f, (bool, np.bool_)) for f in flags), bool, len(flags))
+        self.refuse(~is_flag, name, "true or false")
+        return np.where(is_flag, flags, False).astype(bool)
 
     def numbers(
         self,
@@ -75,12 +107,13 @@ class ColumnChecks:
         at_least: float | None = None,
         default: float | None = None,
         nullable: bool = False,
+        whole: bool = False,
     ) -> np.ndarray:
         """Return a column of finite numbers as float64 of shape (rows,); nulls become NaN.
 
         A column that is absent, or a null where ``default`` is given, takes the default.
         """
-        expected = "a number"
+        expected = "a whole number" if whole else "a number"
         if above is not None:
             expected += f" > {above:g}"
         if at_least is not None:
@@ -95,6 +128,8 @@ class ColumnChecks:
                 wrong |= ~(values > above)
             if at_least is not None:
                 wrong |= ~(values >= at_least)
+            if whole:
+                wrong |= values != np.floor(values)
         if nullable or default is not None:
             wrong &= ~missing
         self.refuse(wrong, name, expected)
@@ -106,13 +141,15 @@ class ColumnChecks:
         self, name: str, *, at_least: int = 0, default: int | None = None, nullable: bool = False
     ) -> np.ndarray:
         """Return a column of whole numbers: int64, or float64 with NaN for nulls if nullable."""
-        values = self.numbers(name, at_least=at_least, default=default, nullable=nullable)
+        values = self.numbers(
+            name, at_least=at_least, default=default, nullable=nullable, whole=True
+        )
         with np.errstate(invalid="ignore"):
-            wrong = ~np.isnan(values) & (values != np.floor(values))
-        self.refuse(wrong, name, f"a whole number >= {at_least}")
+            too_large = values > _LARGEST_EXACT
+        self.refuse(too_large, name, "a whole number of at most 2^53")
         if nullable:
             return values
-        return np.where(np.isfinite(values), values, 0).astype(np.int64)
+        return np.where(np.isfinite(values) & ~too_large, values, 0).astype(np.int64)
 
     def refuse(
         self,
@@ -125,21 +162,45 @@ class ColumnChecks:
         rows = np.flatnonzero(wrong)
         if not len(rows):
             return
-        for row in rows if self.lenient else rows[:1]:
-            error = self.table.error(
-                int(row), column, expected=expected, found=found or self._found(int(row), column)
-            )
-            if not self.lenient:
-                raise error
-            self._first_reason.setdefault(int(row), str(error))
+        if not self.lenient:
+            raise self._error(int(rows[0]), column, expected, found)
+        for row in rows.tolist():
+            self._first_reason.setdefault(row, (column, expected, found))
 
     def dropped(self, task_of_row: Sequence[str | None]) -> list[Dropped]:
-        """Return the marked tasks in file order, each once, with its first reason."""
+        """Return the tasks that must go, each once, with its first reason: marked, or unreadable.
+
+        A damaged line is blamed on the task of the line before it, whose next row it most likely
+        was. If it was the first step of the next task instead, that task fails the check for gaps.
+        """
         reasons: dict[str, str] = {}
+        for error, rows_before in self.table.bad_lines:
+            name = task_of_row[rows_before - 1] if rows_before else None
+            reasons.setdefault(_NO_NAME if name is None else name, str(error))
         for row in sorted(self._first_reason):
             name = task_of_row[row]
-            reasons.setdefault("(no task name)" if name is None else name, self._first_reason[row])
+            if (name := _NO_NAME if name is None else name) not in reasons:
+                reasons[name] = str(self._error(row, *self._first_reason[row]))
         return [Dropped(task, reason) for task, reason in reasons.items()]
+
+    def without_dropped(self, frame: pd.DataFrame, dropped: Sequence[Dropped]) -> pd.DataFrame:
+        """Return the rows of the tasks that stay, their order and index labels kept.
+
+        Raises
+        ------
+        DataError
+            If none is left.
+        """
+        if not dropped:
+            return frame
+        kept = frame[frame["task"].notna() & ~frame["task"].isin([d.task for d in dropped])]
+        if not len(kept):
+            raise DataError(
+                self.table.source,
+                expected="at least one good task",
+                found=f"{len(dropped)} bad, the first: {dropped[0].reason}",
+            )
+        return kept
 
     def is_wrong(self) -> np.ndarray:
         """Return a mask of the rows marked so far, shape (rows,)."""
@@ -147,32 +208,51 @@ class ColumnChecks:
         mask[list(self._first_reason)] = True
         return mask
 
+    def _error(self, row: int, column: str | None, expected: str, found: str | None) -> DataError:
+        found = found or self._found(row, column)
+        if column == "task" and pd.api.types.is_integer(self.table.frame["task"].iloc[row]):
+            found += " (a name is text: put it in quotes, or use astype(str) in pandas)"
+        return self.table.error(row, column, expected=expected, found=found)
+
     def _found(self, row: int, column: str | None) -> str:
         if column is None or column not in self.table.frame.columns:
+            return "nothing"
+        if column in self.table.nulls and self.table.nulls[column][row]:
             return "nothing"
         value: Any = self.table.frame[column].iloc[row]
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or value is pd.NA:
-            return "nothing"
         if isinstance(value, str):
-            return f"the text {shown(value)}"
+            return f"the text {shown(value)}" + (
+                "" if is_storable(value) else " (half a surrogate pair is no character)"
+            )
         return "NaN" if value != value else shown(value)
 
     def _as_floats(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """Return (is a number, value) per row; booleans and texts are not numbers."""
+        column = _plain_column(column)
         if pd.api.types.is_bool_dtype(column.dtype):
             return np.zeros(self._n_rows, bool), np.full(self._n_rows, np.nan)
         if pd.api.types.is_numeric_dtype(column.dtype):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.ones(self._n_rows, bool), values
+        if pd.api.types.infer_dtype(column, skipna=False) in _NUMBERS_THROUGHOUT:
+            with suppress(OverflowError):
+                return np.ones(self._n_rows, bool), column.to_numpy(dtype=np.float64)
         numeric = np.zeros(self._n_rows, bool)
         values = np.full(self._n_rows, np.nan)
         for row, value in enumerate(column):
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool):
                 try:
                     values[row] = float(value)
                     numeric[row] = True
-                except OverflowError:  # an integer too large for a float: not a time, not a count
+                except (OverflowError, TypeError):  # too large for a float, or a complex number
                     continue
         return numeric, values
+
+
+def _plain_column(column: pd.Series) -> pd.Series:
+    """Return a dictionary-encoded (categorical) column as the values it stands for."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.astype(column.dtype.categories.dtype)
+    return column

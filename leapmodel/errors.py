@@ -57,7 +57,20 @@ class DataError(LeapModelError):
         if column is not None:
             places.append(f"column {column}")
         where = f"{self.source}: " + (", ".join(places) + ": " if places else "")
-        super().__init__(f"{where}expected {expected}, found {found}".replace("\n", "\\n"))
+        super().__init__(one_line(f"{where}expected {expected}, found {found}"))
+
+
+def one_line(text: str) -> str:
+    r"""Return a text whose line breaks are shown as escapes, as an error is one line.
+
+    Examples
+    --------
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return "".join(f"\\x{ord(c):02x}" if c in "\v\f\r\x1b" else c for c in text).replace(
+        "\n", "\\n"
+    )
 
 
 class UsageError(LeapModelError):

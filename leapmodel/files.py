@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.jsonlines import iter_json_lines, open_binary
+from leapmodel.jsonlines import encoding_of, iter_json_lines, open_binary
 
 _METADATA_KEY = b"leapmodel"
 _PARQUET_MAGIC = b"PAR1"
@@ -91,11 +91,18 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
     DataError
         If the file is missing, empty, neither format, or says it is of another kind.
     """
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        # Looking at the first bytes would eat them, and a pipe without a writer waits for ever.
+        raise DataError(
+            path, expected="a file", found="a pipe or a device (save it to a file first)"
+        )
     with open_binary(path) as stream:
         head = stream.read(4096)
     if head.startswith(_PARQUET_MAGIC):
         table = _read_parquet(path)
-    elif b"\0" in head:
+    elif (other := encoding_of(head)) is not None:
+        raise DataError(path, expected="Parquet or JSON Lines", found=other)
+    elif b"\0" in head and not head.lstrip().startswith(b"{"):
         raise DataError(path, expected="Parquet or JSON Lines", found="another kind of binary file")
     else:
         table = _read_json_lines(path, lenient)
@@ -103,11 +110,13 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
     if said is not None and said != kind:
         raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
     version = table.metadata.get("version", FORMAT_VERSION)
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if version not in range(1, FORMAT_VERSION + 1):
+        newer = isinstance(version, (int, float)) and version > FORMAT_VERSION
         raise DataError(
             path,
             expected=f"format version {FORMAT_VERSION}",
-            found=f"version {shown(version)} (written by a newer leapmodel?)",
+            found=f"version {shown(version)}"
+            + (" (written by a newer leapmodel?)" if newer else ""),
         )
     return table
 
@@ -123,22 +132,18 @@ def write_table(
     Raises
     ------
     UsageError
-        If the suffix is none of these.
+        If the suffix is none of these, the place can't be written, or a column of the person's own
+        is of a kind that Parquet does not hold.
     """
     check_table_path(path)
-    about = {"leapmodel": kind, "version": FORMAT_VERSION, **metadata}
+    about = json.dumps({**metadata, "leapmodel": kind, "version": FORMAT_VERSION}, default=_plain)
     with atomic_path(path) as temporary:
         if Path(path).suffix.lower() == ".parquet":
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            kept = dict(table.schema.metadata or {})
-            kept[_METADATA_KEY] = json.dumps(about).encode()
-            pq.write_table(table.replace_schema_metadata(kept), temporary)
+            _write_parquet(frame, path, temporary, about)
         else:
-            with open(temporary, "w", encoding="utf-8") as stream:
-                stream.write(json.dumps(about) + "\n")
+            # Half a surrogate pair has no UTF-8, but its escape is what JSON writes for it.
+            with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(about + "\n")
                 stream.writelines(_json_lines(frame))
 
 
@@ -191,8 +196,12 @@ def _read_parquet(path: str | Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:  # not read_table: it takes folders for columns
+            table = file.read()
+        table.validate(full=True)  # text that is not UTF-8 would fail later, without a place
         metadata = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+        if not isinstance(metadata, dict):
+            raise ValueError("metadata that is not a JSON object")
         names = table.column_names
         frame = table.to_pandas(ignore_metadata=True)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -200,15 +209,37 @@ def _read_parquet(path: str | Path) -> Table:
         raise DataError(path, expected="a complete Parquet file", found=reason) from None
     if len(frame) == 0:
         raise DataError(path, expected="at least one row", found="none")
-    duplicated = frame.columns[frame.columns.duplicated()]
-    if len(duplicated):
-        raise DataError(path, expected="each column once", found=f"{duplicated[0]!r} twice")
+    _refuse_duplicates(frame, path)
     nulls = {
         name: table.column(name).is_null().to_numpy()
         for name in names
         if table.column(name).null_count
     }
     return Table(str(path), frame, metadata, np.arange(1, len(frame) + 1), "row", nulls)
+
+
+def _write_parquet(frame: pd.DataFrame, path: str | Path, temporary: Path, about: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def written(part: pd.DataFrame) -> None:
+        table = pa.Table.from_pandas(part, preserve_index=False)
+        kept = {**(table.schema.metadata or {}), _METADATA_KEY: about.encode()}
+        pq.write_table(table.replace_schema_metadata(kept), temporary)
+
+    try:
+        written(frame)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        # Arrow's own text names the column only now and then: ask it about one after another.
+        for name in frame.columns:
+            try:
+                written(frame[[name]])
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+                raise UsageError(
+                    f"{path}: column {name}: Parquet can't hold its values (of mixed kinds?); "
+                    "write a .jsonl file instead"
+                ) from None
+        raise UsageError(f"{path}: Parquet can't hold this ({shown(str(error))})") from None
 
 
 def table_from_frame(frame: pd.DataFrame, source: str) -> Table:
@@ -221,6 +252,7 @@ def table_from_frame(frame: pd.DataFrame, source: str) -> Table:
     """
     if len(frame) == 0:
         raise DataError(source, expected="at least one row", found="none")
+    _refuse_duplicates(frame, source)
     nulls = {str(name): frame[name].isna().to_numpy() for name in frame.columns}
     positions = np.arange(1, len(frame) + 1)
     return Table(source, frame.reset_index(drop=True), {}, positions, "row", nulls)
@@ -244,6 +276,8 @@ def _read_json_lines(path: str | Path, lenient: bool) -> Table:
         records.append(record)
         positions.append(number)
     if not records:
+        if bad_lines:
+            raise bad_lines[0][0]
         raise DataError(path, expected="at least one row", found="none")
     columns = {name: [record.get(name) for record in records] for name in _names_in(records)}
     nulls = {
@@ -254,6 +288,12 @@ def _read_json_lines(path: str | Path, lenient: bool) -> Table:
         {name: pd.Series(values, dtype=object) for name, values in columns.items()}
     )
     return Table(str(path), frame, metadata, np.asarray(positions), "line", nulls, bad_lines)
+
+
+def _refuse_duplicates(frame: pd.DataFrame, source: str | Path) -> None:
+    duplicated = frame.columns[frame.columns.duplicated()]
+    if len(duplicated):
+        raise DataError(source, expected="each column once", found=f"{duplicated[0]!r} twice")
 
 
 def _names_in(records: list[dict[str, Any]]) -> list[str]:
@@ -274,7 +314,12 @@ def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+    return (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float) and value != value)
+    )
 
 
 def _plain(value: Any) -> Any:

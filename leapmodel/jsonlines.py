@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ def iter_json_lines(
         number = 0
         while raw := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            if number == 1 and (other := encoding_of(raw)) is not None:
+                raise DataError(path, expected="JSON Lines", found=other)
             if len(raw) > MAX_LINE_BYTES:
+                seen_any = True
                 refuse(
                     DataError(
                         path,
@@ -58,16 +62,19 @@ def iter_json_lines(
                     )
                 )
                 while raw and not raw.endswith(b"\n"):  # skip to the next line, a piece at a time
-                    raw = stream.readline(MAX_LINE_BYTES + 1)
+                    raw = stream.readline(2**16)
                 continue
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
             if not raw.strip():
                 continue
+            hint = None if seen_any else _other_format(raw)
             seen_any = True
             try:
-                yield number, _parse_object(path, number, raw)
+                yield number, _parse_object(path, number, raw, hint)
             except DataError as error:
+                if hint == _ARRAY:  # what follows may read like lines, but they are not
+                    raise
                 refuse(error)
     if not seen_any:
         raise DataError(path, expected="at least one JSON record", found="an empty file")
@@ -85,9 +92,46 @@ def open_binary(path: str | Path) -> Any:
         ) from None
 
 
-def _parse_object(path: str | Path, number: int, raw: bytes) -> dict[str, Any]:
+def encoding_of(head: bytes) -> str | None:
+    r"""Return in words what else a file's first bytes say it is, or None if it may be UTF-8 text.
+
+    Examples
+    --------
+    >>> encoding_of(b"\x1f\x8b\x08")
+    'gzip-compressed data (unpack it first: gunzip)'
+    """
+    return next((found for magic, found in _MAGIC.items() if head.startswith(magic)), None)
+
+
+_ARRAY = "a JSON array (write one object a line, as `jq -c '.[]'` does)"
+_MAGIC = {
+    b"\x1f\x8b": "gzip-compressed data (unpack it first: gunzip)",
+    b"\x28\xb5\x2f\xfd": "zstd-compressed data (unpack it first: unzstd)",
+    b"BZh": "bzip2-compressed data (unpack it first: bunzip2)",
+    b"\xfd7zXZ": "xz-compressed data (unpack it first: unxz)",
+    b"PK\x03\x04": "a zip archive (unpack it first: unzip)",
+    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
+    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
+}
+
+
+def _other_format(first_line: bytes) -> str | None:
+    """Guess which other format a first line that is not JSON Lines belongs to, in words."""
+    start = first_line.lstrip()
+    if start.startswith(b"["):
+        return _ARRAY
+    if start.rstrip() == b"{":
+        return "a JSON object over several lines (write one a line, as `jq -c .` does)"
+    if not start.startswith(b"{") and any(mark in start for mark in (b",", b"\t", b";")):
+        return "what looks like CSV (pandas.read_csv(...).to_parquet(...) converts it)"
+    return None
+
+
+def _parse_object(
+    path: str | Path, number: int, raw: bytes, hint: str | None = None
+) -> dict[str, Any]:
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         byte = raw[error.start]
         raise DataError(
@@ -100,16 +144,34 @@ def _parse_object(path: str | Path, number: int, raw: bytes) -> dict[str, Any]:
         raise DataError(path, line=number, expected="JSON text", found="binary data")
     try:
         record = json.loads(text)
+        if _HALF_PAIR.search(text):
+            record = _without_half_pairs(record)
     except json.JSONDecodeError as error:
         complete = raw.endswith(b"\n")
         found = f"{error.msg} at position {error.pos + 1}" + (
             "" if complete else " (the file ends inside this line)"
         )
+        found = hint or found
         raise DataError(path, line=number, expected="a JSON object", found=found) from None
     except (RecursionError, ValueError) as error:
         raise DataError(
             path, line=number, expected="a JSON object", found=str(error).split(";")[0]
         ) from None
     if not isinstance(record, dict):
-        raise DataError(path, line=number, expected="a JSON object", found=shown(record))
+        found = hint or shown(record)
+        raise DataError(path, line=number, expected="a JSON object", found=found)
     return record
+
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _without_half_pairs(value: Any) -> Any:
+    """Keep half a surrogate pair as its escape: no UTF-8 file could hold it as a character."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [_without_half_pairs(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_half_pairs(k): _without_half_pairs(v) for k, v in value.items()}
+    return value

@@ -2,9 +2,11 @@
 
 Key (``task``, ``run``, ``step``). Required columns: ``task`` (text), ``segment`` (whole number),
 ``step`` (0, 1, 2, … within a run), ``gen_s`` (seconds of generation, > 0) and ``action`` (canonical
-text or null, see :mod:`leapmodel.actions`). Optional: ``run`` (default 0), ``tool_s`` (seconds of
+text or null, see :mod:`leapmodel.actions`; calls written with other spacing or order are brought
+into canonical form). Optional: ``run`` (default 0), ``tool_s`` (seconds of
 tool execution, default 0), ``kind`` (tool / respond / terminate), ``started_s``,
-``prompt_tokens``, ``cached_tokens``, ``completion_tokens``. Other columns are kept untouched.
+``prompt_tokens``, ``cached_tokens``, ``completion_tokens``, ``boundary`` (true where a boundary
+tool ended the segment). Other columns are kept untouched.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ import pandas as pd
 
 from leapmodel.actions import action_kind, calls_any
 from leapmodel.checks import ColumnChecks, Dropped
-from leapmodel.errors import DataError, LeapModelWarning
+from leapmodel.errors import LeapModelWarning
 from leapmodel.files import Table, read_table, table_from_frame, write_table
+from leapmodel.segments import Segments
 
 KINDS = ("tool", "respond", "terminate")
 TOKEN_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens")
@@ -141,7 +144,7 @@ class Trace:
     @cached_property
     def run_starts_mask(self) -> np.ndarray:
         """True at the first step of each run, shape (steps,)."""
-        return self.frame["step"].to_numpy() == 0
+        return np.equal(self.frame["step"].to_numpy(), 0)
 
     @cached_property
     def segment_starts(self) -> np.ndarray:
@@ -159,7 +162,7 @@ class Trace:
     @cached_property
     def segment_tasks(self) -> np.ndarray:
         """Index of each segment's task in ``task_names``, shape (segments,)."""
-        return self.task_codes[self.segment_starts]
+        return np.take(self.task_codes, self.segment_starts)
 
     @cached_property
     def is_boundary(self) -> np.ndarray:
@@ -167,6 +170,18 @@ class Trace:
         if "boundary" not in self.frame.columns:
             return np.zeros(self.n_steps, bool)
         return self.frame["boundary"].to_numpy(dtype=bool)
+
+    @cached_property
+    def segments(self) -> Segments:
+        """The arrays that a replay walks over, grouped by task."""
+        return Segments(
+            self.gen_s,
+            self.segment_starts,
+            tool_s=self.tool_s,
+            groups=self.segment_tasks,
+            n_groups=self.n_tasks,
+            is_boundary=self.is_boundary,
+        )
 
     @property
     def has_actions(self) -> bool:
@@ -193,6 +208,8 @@ class Trace:
             action: calls_any(action, patterns) for action in self.frame["action"].dropna().unique()
         }
         boundary = np.fromiter((fits.get(a, False) for a in self.actions), bool, self.n_steps)
+        boundary |= self.is_boundary  # a second call adds to the first
+        known = list(dict.fromkeys([*self.metadata.get("boundary_tools", []), *patterns]))
         if not boundary.any():
             warnings.warn(
                 f"no step calls a tool that fits {', '.join(patterns)}",
@@ -205,7 +222,7 @@ class Trace:
         count = np.cumsum(starts)
         count_at_run_start = np.maximum.accumulate(np.where(self.run_starts_mask, count, 0))
         frame = self.frame.assign(segment=count - count_at_run_start, boundary=boundary)
-        return Trace(frame, {**self.metadata, "boundary_tools": list(patterns)}, self.dropped)
+        return Trace(frame, {**self.metadata, "boundary_tools": known}, self.dropped)
 
 
 def read_trace(path: str | Path, *, lenient: bool = False) -> Trace:
@@ -249,7 +266,7 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
         "step": checks.integers("step"),
         "gen_s": checks.numbers("gen_s", above=0),
         "tool_s": checks.numbers("tool_s", at_least=0, default=0.0),
-        "action": checks.texts("action", nullable=True),
+        "action": checks.actions("action"),
     }
     given = table.frame.columns
     if "kind" in given:
@@ -263,22 +280,14 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
     for name in TOKEN_COLUMNS:
         if name in given:
             columns[name] = checks.integers(name, nullable=True)
+    if "boundary" in given:
+        columns["boundary"] = checks.booleans("boundary")
     extra = {n: table.frame[n].infer_objects() for n in given if n not in columns}
     frame = pd.DataFrame({**columns, **extra})
     order = _check_order(checks, frame)
     task_of_row = [t if isinstance(t, str) else None for t in columns["task"]] if lenient else []
-    dropped = [*_from_bad_lines(table, task_of_row), *checks.dropped(task_of_row)]
-    frame = frame.take(order)
-    if dropped:
-        frame = frame[~frame["task"].isin([d.task for d in dropped])]
-        frame = frame[frame["task"].notna()]
-        if not len(frame):
-            raise DataError(
-                table.source,
-                expected="at least one good task",
-                found=f"{len(dropped)} bad, the first: {dropped[0].reason}",
-            )
-    frame = frame.reset_index(drop=True)
+    dropped = checks.dropped(task_of_row)
+    frame = checks.without_dropped(frame.take(order), dropped).reset_index(drop=True)
     frame["task"] = frame["task"].astype(str)
     return Trace(frame, metadata, tuple(dropped))
 
@@ -306,21 +315,6 @@ def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray:
     back = same_run & (segment < np.concatenate(([0], segment[:-1])))
     refuse(back, "segments in order along the steps", "segment")
     return order
-
-
-def _from_bad_lines(table: Table, task_of_row: Sequence[str | None]) -> list[Dropped]:
-    """Blame a damaged line on the task of the line before it, whose next step it most likely was.
-
-    If it was the first step of the next task instead, that task fails the check for gaps.
-    """
-    dropped = []
-    for error, rows_before in table.bad_lines:
-        if rows_before and (task := task_of_row[rows_before - 1]) is not None:
-            dropped.append(Dropped(task, str(error)))
-        else:
-            dropped.append(Dropped("(no task name)", str(error)))
-    unique = {entry.task: entry for entry in reversed(dropped)}
-    return list(reversed(unique.values()))
 
 
 def _kinds_of(actions: pd.Series) -> pd.Series:

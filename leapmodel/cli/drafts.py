@@ -1,0 +1,113 @@
+"""What a person writes about a draft on the command line, turned into evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leapmodel.cli.options import parse_numbers, report_dropped
+from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
+from leapmodel.errors import DataError, UsageError
+from leapmodel.files import read_table
+from leapmodel.predictions import read_predictions
+from leapmodel.trace import Trace, read_trace
+
+
+def parse_draft(
+    spec: str,
+    trace: Trace,
+    *,
+    pool: Pool = "all",
+    depth: int,
+    lenient: bool = False,
+    evidence_trace: Trace | None = None,
+) -> list[Draft]:
+    """Turn one ``--draft`` of ``leapmodel choose`` into drafts.
+
+    Parameters
+    ----------
+    spec : str
+        ``NAME=FILE`` with a trace (an independent run) or a predictions file; ``FILE`` alone, for
+        every draft of a predictions file; ``NAME=ACCEPTANCE@COST``. ``@COST`` may follow a file
+        too. COST is seconds a call, or target steps with an ``x`` (``0.07x``).
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    DataError
+        If the file is not right.
+    """
+    name, _, what = spec.rpartition("=") if "=" in spec else ("", "", spec)
+    if not what:
+        raise UsageError(f"--draft: expected NAME=FILE or NAME=ACCEPTANCE@COST, found {spec!r}")
+    body, latency_s, cost = _split_cost(what)
+    if not Path(body).exists():
+        return [_stated(name, body, latency_s, cost, spec)]
+    if _is_predictions(body):
+        predictions = read_predictions(body, lenient=lenient)
+        names = predictions.draft_names
+        if name in names:
+            wanted = [(name, name)]
+        elif name and len(names) > 1:
+            raise UsageError(f"--draft {spec}: the file holds {', '.join(names)}, not {name}")
+        else:
+            wanted = [(name or each, each) for each in names]
+        return [
+            draft_from_predictions(
+                trace,
+                predictions,
+                draft=each,
+                latency_s=latency_s,
+                cost=cost,
+                evidence_trace=evidence_trace,
+                name=label,
+            )
+            for label, each in wanted
+        ]
+    run = read_trace(body, lenient=lenient)
+    report_dropped(run)
+    return [
+        draft_from_run(
+            trace,
+            run,
+            pool=pool,
+            depth=depth,
+            latency_s=latency_s,
+            cost=cost,
+            evidence_trace=evidence_trace,
+            name=name or Path(body).stem,
+        )
+    ]
+
+
+def _split_cost(what: str) -> tuple[str, float | None, float | None]:
+    body, at, price = what.rpartition("@")
+    if not at or Path(what).exists():
+        return what, None, None
+    in_steps = price.endswith("x")
+    (value,) = parse_numbers(price.removesuffix("x"), "--draft …@COST")[:1]
+    return body, (None if in_steps else value), (value if in_steps else None)
+
+
+def _stated(name: str, body: str, latency_s: float | None, cost: float | None, spec: str) -> Draft:
+    try:
+        acceptance = parse_numbers(body, "--draft")
+    except UsageError:
+        raise DataError(
+            body, expected="a readable file", found="no such file or directory"
+        ) from None
+    if latency_s is None and cost is None:
+        raise UsageError(
+            f"--draft {spec}: a stated acceptance needs a cost, as {spec}@0.2 (seconds a call) or"
+            f" {spec}@0.07x (target steps)"
+        )
+    return stated_draft(acceptance, latency_s=latency_s, cost=cost, name=name or "stated")
+
+
+def _is_predictions(path: str) -> bool:
+    """Tell a predictions file from a trace by its columns; only a trace has step times."""
+    try:
+        table = read_table(path, kind="predictions", lenient=True)
+    except DataError:
+        return False  # it says it is a trace, or reading it as one gives the better error
+    return "gen_s" not in table.frame.columns

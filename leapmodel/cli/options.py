@@ -1,0 +1,144 @@
+"""Options that several commands share, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from leapmodel.errors import UsageError
+from leapmodel.trace import Trace, read_trace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEEPEST = 64
+"""Larger depths than this are a slip of the hand."""
+
+
+def trace_argument(function: F) -> F:
+    """Add the trace, how strictly to read it, and what its tools can't do."""
+    for decorator in (
+        click.option(
+            "--boundary-tools",
+            metavar="PATTERNS",
+            help="Tools that can't run in a copy of the environment, such as 'send_*,book_*': each"
+            " ends its segment, nothing is proposed past it.",
+        ),
+        click.option(
+            "--lenient", is_flag=True, help="Leave out tasks with bad rows and report each."
+        ),
+        click.argument("trace", metavar="TRACE", type=click.Path()),
+    ):
+        function = decorator(function)
+    return function
+
+
+def question_options(function: F) -> F:
+    """Add the depths, the terminal rule and the bootstrap."""
+    for decorator in (
+        click.option("--seed", default=0, show_default=True, help="Seed of the bootstrap."),
+        click.option(
+            "--resamples",
+            default=10_000,
+            show_default=True,
+            type=click.IntRange(100, 1_000_000),
+            help="Bootstrap resamples of whole tasks.",
+        ),
+        click.option(
+            "--terminal",
+            type=click.Choice(["accepted", "probe"]),
+            default="accepted",
+            show_default=True,
+            help="A segment's last step can be proposed and accepted, or is confirmed by a width-1"
+            " probe. The speedup hardly depends on it; hit rates and e do.",
+        ),
+        click.option(
+            "--k",
+            "depths",
+            default="1:6",
+            show_default=True,
+            metavar="K",
+            help="Depths: 3, 1:6, 1,3.",
+        ),
+    ):
+        function = decorator(function)
+    return function
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+plot_option = click.option(
+    "--plot", type=click.Path(dir_okay=False), help="Save a picture there (.png, .pdf, .svg)."
+)
+
+
+def open_trace(path: str, lenient: bool, boundary_tools: str | None) -> Trace:
+    """Read the trace an option names, say what was dropped, and cut it at its boundary tools."""
+    trace = read_trace(path, lenient=lenient)
+    report_dropped(trace)
+    if boundary_tools is not None:
+        patterns = [part.strip() for part in boundary_tools.split(",") if part.strip()]
+        if not patterns:
+            raise UsageError("--boundary-tools: expected patterns such as 'send_*,book_*'")
+        trace = trace.with_boundary_tools(patterns)
+    return trace
+
+
+def report_dropped(trace: Trace) -> None:
+    """List on standard error what lenient reading left out."""
+    for dropped in trace.dropped:
+        click.echo(f"leapmodel: dropped task {dropped.task}: {dropped.reason}", err=True)
+    if trace.dropped:
+        n = len(trace.dropped)
+        click.echo(f"leapmodel: dropped {n} task{'s' * (n > 1)}, kept {trace.n_tasks}", err=True)
+
+
+def parse_depths(text: str) -> np.ndarray:
+    """Return the depths that ``3``, ``1:6`` (inclusive) or ``1,3,5`` stand for.
+
+    Raises
+    ------
+    UsageError
+        If the text is none of these.
+
+    Examples
+    --------
+    >>> parse_depths("1:3").tolist(), parse_depths("5,1").tolist()
+    ([1, 2, 3], [1, 5])
+    """
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            depths = list(range(first, last + 1))
+        else:
+            depths = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        depths = []
+    if not depths or depths[0] < 1 or depths[-1] > DEEPEST:
+        raise UsageError(
+            f"--k: expected depths from 1 to {DEEPEST}, as 3, 1:6 or 1,3,5, found {text!r}"
+        )
+    return np.array(depths)
+
+
+def parse_numbers(text: str, option: str) -> list[float]:
+    """Return the numbers of a comma-separated list.
+
+    Examples
+    --------
+    >>> parse_numbers("0.8,0.7", "--acceptance")
+    [0.8, 0.7]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"{option}: expected numbers such as 0.8 or 0.8,0.7, found {text!r}"
+        ) from None
+
+
+def check_plot_path(path: str | None) -> None:
+    """Refuse a picture's name that no format fits, before any work is done for it."""
+    if path is not None and not path.lower().endswith((".png", ".pdf", ".svg")):
+        raise UsageError(f"--plot: expected a name ending in .png, .pdf or .svg, found {path!r}")

@@ -1,0 +1,200 @@
+"""``leapmodel predict``: one draft at several depths."""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+
+from leapmodel.cli.options import (
+    check_plot_path,
+    json_option,
+    open_trace,
+    parse_depths,
+    parse_numbers,
+    plot_option,
+    question_options,
+    report_dropped,
+    trace_argument,
+)
+from leapmodel.cli.screen import (
+    console,
+    figure,
+    interval,
+    new_table,
+    print_json,
+    show_notes,
+    show_verdict,
+)
+from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
+from leapmodel.errors import UsageError
+from leapmodel.predictions import read_predictions
+from leapmodel.predictor import Prediction, predict
+from leapmodel.replay import Terminal
+from leapmodel.trace import Trace, read_trace
+
+
+@click.command("predict")
+@trace_argument
+@question_options
+@click.option("--acceptance", metavar="P[,P…]", help="Stated acceptance: one, or one per position.")
+@click.option(
+    "--draft-latency", type=float, metavar="SECONDS", help="Stated seconds of a draft call."
+)
+@click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
+@click.option("--draft-run", type=click.Path(), help="Trace of an independent run of the draft.")
+@click.option("--predictions", type=click.Path(), help="The draft's predictions on the contexts.")
+@click.option("--draft-name", help="Which draft of a predictions file with several.")
+@click.option(
+    "--pool",
+    type=click.Choice(["all", "position", "task"]),
+    default="all",
+    show_default=True,
+    help="With --draft-run: one acceptance, one per round position, or one per task (shrunk).",
+)
+@click.option(
+    "--evidence-trace",
+    type=click.Path(),
+    help="The target's trace that --draft-run or --predictions belong to, if not TRACE.",
+)
+@json_option
+@plot_option
+def command(
+    trace: str,
+    lenient: bool,
+    boundary_tools: str | None,
+    depths: str,
+    terminal: Terminal,
+    resamples: int,
+    seed: int,
+    acceptance: str | None,
+    draft_latency: float | None,
+    draft_cost: float | None,
+    draft_run: str | None,
+    predictions: str | None,
+    draft_name: str | None,
+    pool: Pool,
+    evidence_trace: str | None,
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """Predict the speedup of one draft on the workload in TRACE.
+
+    Say what the draft is in one of three ways: --acceptance with --draft-latency (or
+    --draft-cost), --draft-run, or --predictions.
+    """
+    check_plot_path(plot)
+    ks = parse_depths(depths)
+    ways = {"--acceptance": acceptance, "--draft-run": draft_run, "--predictions": predictions}
+    given = [option for option, value in ways.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) if given else "none"
+        raise UsageError(
+            f"expected one of --acceptance, --draft-run or --predictions, found {found}"
+        )
+    if draft_latency is not None and draft_cost is not None:
+        raise UsageError("expected --draft-latency or --draft-cost, found both")
+    numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
+    if numbers is not None and draft_latency is None and draft_cost is None:
+        raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
+    workload = open_trace(trace, lenient, boundary_tools)
+    of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
+    draft: Draft
+    if numbers is not None:
+        draft = stated_draft(numbers, latency_s=draft_latency, cost=draft_cost)
+    elif predictions is not None:
+        draft = draft_from_predictions(
+            workload,
+            read_predictions(predictions, lenient=lenient),
+            draft=draft_name,
+            latency_s=draft_latency,
+            cost=draft_cost,
+            evidence_trace=of,
+        )
+    else:
+        assert draft_run is not None
+        run = read_trace(draft_run, lenient=lenient)
+        report_dropped(run)
+        draft = draft_from_run(
+            workload,
+            run,
+            pool=pool,
+            depth=int(ks[-1]),
+            latency_s=draft_latency,
+            cost=draft_cost,
+            evidence_trace=of,
+        )
+    answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
+    if plot is not None:
+        from leapmodel.plots import save
+
+        save(answer.plot(), plot)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    _show(answer, workload, trace)
+    if plot is not None:
+        click.echo(f"picture: {plot}")
+
+
+def _show(answer: Prediction, workload: Trace, name: str) -> None:
+    out = console()
+    out.print(f"{name}: {workload.n_tasks:,} tasks, {workload.n_steps:,} steps,", end=" ")
+    out.print(f"t_gen {answer.gen_s_mean:.3g} s, CV {answer.gen_s_cv:.2f}")
+    out.print(f"draft: {answer.draft.source}; {_evidence(answer)}", soft_wrap=True)
+    has_bounds = answer.bounds is not None
+    has_tools = answer.tool_cost > 0
+    table = new_table(
+        "predicted speedup by depth"
+        + (f" ({answer.trace_origin} trace)" if answer.trace_origin else ""),
+        "k",
+        "speedup",
+        "95% interval",
+        "SE",
+        *(["unknown miss…hit"] if has_bounds else []),
+        "commits c",
+        "wait β",
+        "draft D",
+        *(["tools gτ"] if has_tools else []),
+        "e",
+        "hit rates q₁ q₂ …",
+        caption="speedup S = c(1+fτ)/(β+D+gτ), Eq. 1; each interval is that depth's own",
+    )
+    frame = answer.to_frame()
+    rates = answer.replay.hit_rates
+    for i, row in enumerate(frame.to_dict(orient="records")):
+        q = rates[i][np.isfinite(rates[i])]
+        table.add_row(
+            str(int(row["k"])),
+            figure(row["speedup"]),
+            interval(row["speedup_low"], row["speedup_high"]),
+            figure(row["speedup_se"]),
+            *([f"{row['if_all_miss']:.2f}…{row['if_all_hit']:.2f}"] if has_bounds else []),
+            figure(row["commits"]),
+            figure(row["wait_inflation"]),
+            figure(row["draft_term"]),
+            *([figure(row["target_tool_term"])] if has_tools else []),
+            figure(row["bonus_loss"]),
+            " ".join(f"{x:.2f}" for x in q[:4]) + (" …" if len(q) > 4 else ""),
+        )
+    out.print(table)
+    show_notes(out, "conditional on (no interval covers it)", answer.conditional_on)
+    show_notes(out, "warnings", answer.warnings)
+    show_verdict(out, answer.verdict)
+
+
+def _evidence(answer: Prediction) -> str:
+    facts, draft = answer.draft.facts, answer.draft
+    said = []
+    if "known" in facts:
+        said.append(
+            f"{facts['hits']:,.0f} hits on {facts['known']:,.0f} known steps"
+            f" ({facts['hits'] / facts['known']:.3f})"
+        )
+    if draft.coverage is not None:
+        said.append(f"{draft.coverage:.0%} of the steps known")
+    if "paired_tasks" in facts:
+        said.append(f"{facts['paired_tasks']:.0f} tasks paired")
+    said.append(f"a call takes {answer.call_s:.3g} s, d = {answer.draft_cost:.3f} of a target step")
+    if "unmatched_cost" in facts:
+        said.append(f"over all steps {facts['unmatched_cost']:.3f}")
+    return "; ".join(said)

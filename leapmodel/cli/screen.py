@@ -1,0 +1,91 @@
+"""What a person sees in the terminal: tables and a verdict; plain text when piped."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from leapmodel.verdict import Verdict
+
+PIPED_WIDTH = 132
+"""Wide enough for every table; a pipe has no width of its own."""
+_COLOUR = {"deploy": "green", "pilot first": "yellow", "don't": "red", "cannot tell": "magenta"}
+
+
+def console() -> Console:
+    """Return a console for standard output."""
+    return Console(
+        width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False
+    )
+
+
+def new_table(title: str, *columns: str, caption: str | None = None) -> Table:
+    """Return an empty table whose first column is text and the others figures."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=caption,
+        caption_justify="left",
+        caption_style="dim",
+    )
+    for number, name in enumerate(columns):
+        first = number == 0
+        table.add_column(name, justify="left" if first else "right", no_wrap=first)
+    return table
+
+
+def figure(value: float | None, digits: int = 2) -> str:
+    """Return a number for a table cell, or a dash if there is none."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """Return a share as percent, with a sign."""
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:+.0f}%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval for a table cell."""
+    if low is None or high is None or not math.isfinite(low):
+        return "-"
+    return f"{low:.2f} to {high:.2f}"
+
+
+def seconds(value: float) -> str:
+    """Return a duration with three significant digits."""
+    return f"{value:.3g} s" if abs(value) < 1000 else f"{value:,.0f} s"
+
+
+def show_verdict(out: Console, verdict: Verdict, advice: tuple[str, ...] = ()) -> None:
+    """Print the verdict in a box, with the sentences that go with it."""
+    colour = _COLOUR[verdict.decision]
+    text = Text(verdict.sentence)
+    for sentence in advice:
+        text.append("\n" + sentence, style="dim")
+    out.print(Panel(text, title=f"verdict: {verdict.decision}", border_style=colour, expand=True))
+
+
+def show_notes(out: Console, heading: str, sentences: tuple[str, ...]) -> None:
+    """Print sentences as a list under a heading, if there are any."""
+    if sentences:
+        out.print(Text(heading, style="bold"))
+        for sentence in sentences:
+            out.print(f"  - {sentence}", soft_wrap=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object; NaN and infinity are bugs, not numbers."""
+    print(json.dumps(value, indent=2, allow_nan=False, default=str))

@@ -1,0 +1,500 @@
+"""A draft, as far as a prediction needs it: how often it is right, what a call costs, how we know.
+
+Four origins give the same object: figures a person states (:func:`stated_draft`), teacher-forced
+predictions (:func:`draft_from_predictions`), an independent run (:func:`draft_from_run`), and
+later a measured run or a model learned from the trace itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+
+from leapmodel.errors import DataError, UsageError
+from leapmodel.hits import (
+    HitCounts,
+    StepHits,
+    compare_predictions,
+    compare_runs,
+    count_hits,
+    count_hits_by_position,
+    shrunken_acceptance,
+    sum_by_task,
+)
+from leapmodel.predictions import Predictions
+from leapmodel.replay import (
+    ReplaySums,
+    StepOutcomes,
+    Terminal,
+    average_sums,
+    exact_replay,
+    teacher_forced_replay,
+)
+from leapmodel.segments import Floats, Segments
+from leapmodel.trace import Trace
+
+Pool = Literal["all", "position", "task"]
+LOW_COVERAGE = 0.5
+"""Below this share of known steps a warning is given."""
+
+
+class Acceptance(Protocol):
+    """How often proposals are accepted, as something that can be replayed."""
+
+    @property
+    def parameters(self) -> Floats:
+        """What was estimated from counts, shape (parameters,); empty if nothing was."""
+        ...
+
+    @property
+    def counts(self) -> HitCounts | None:
+        """The counts behind the parameters, one column for each."""
+        ...
+
+    def replay(
+        self,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+        parameters: Floats | None = None,
+    ) -> ReplaySums:
+        """Return the replay, with other values of the parameters if they are given."""
+        ...
+
+    def law(self, deepest: int) -> list[StepOutcomes] | Floats | float:
+        """Return what :func:`~leapmodel.replay.verification_work` takes, or one per repeat."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StatedAcceptance:
+    """An acceptance that somebody states, a_j: one for all positions or one per position."""
+
+    values: Floats
+    counts: HitCounts | None = None
+
+    @property
+    def parameters(self) -> Floats:
+        """Nothing is estimated."""
+        return np.empty(0)
+
+    def replay(
+        self,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+        parameters: Floats | None = None,
+    ) -> ReplaySums:
+        """Return the exact replay."""
+        return exact_replay(segments, self.law(int(np.max(depths))), depths, terminal=terminal)
+
+    def law(self, deepest: int) -> Floats | float:
+        """Return the acceptance; the last position's goes on past those that were stated."""
+        if len(self.values) == 1:
+            return float(self.values[0])
+        return np.pad(self.values, (0, max(0, deepest - len(self.values))), mode="edge")
+
+
+@dataclass(frozen=True, eq=False)
+class PooledAcceptance:
+    """Hits over known outcomes, pooled over tasks: one for all positions or one per position."""
+
+    counts: HitCounts
+
+    @property
+    def parameters(self) -> Floats:
+        """The pooled acceptance(s)."""
+        return self.counts.acceptance
+
+    def replay(
+        self,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+        parameters: Floats | None = None,
+    ) -> ReplaySums:
+        """Return the exact replay of the whole trace."""
+        values = StatedAcceptance(self.parameters if parameters is None else parameters)
+        return values.replay(segments, depths, terminal)
+
+    def law(self, deepest: int) -> Floats | float:
+        """Return the acceptance(s)."""
+        return StatedAcceptance(self.parameters).law(deepest)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskAcceptance:
+    """One acceptance per task, drawn towards the pooled one; taken as given when resampling."""
+
+    by_step: Floats
+    counts: HitCounts | None = None
+
+    @property
+    def parameters(self) -> Floats:
+        """Nothing is resampled apart from the tasks themselves."""
+        return np.empty(0)
+
+    def replay(
+        self,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+        parameters: Floats | None = None,
+    ) -> ReplaySums:
+        """Return the replay with each step's own acceptance."""
+        return teacher_forced_replay(segments, self.by_step, depths, terminal=terminal)
+
+    def law(self, deepest: int) -> list[StepOutcomes]:
+        """Return the acceptance of each step."""
+        return [StepOutcomes(self.by_step)]
+
+
+@dataclass(frozen=True, eq=False)
+class TeacherForced:
+    """The draft's own outputs on the trace's contexts; unknown ones take the pooled acceptance."""
+
+    steps: StepHits
+    counts: HitCounts
+
+    @property
+    def parameters(self) -> Floats:
+        """The pooled acceptance, if any step is unknown."""
+        return np.empty(0) if self.steps.known.all() else self.counts.acceptance
+
+    def replay(
+        self,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+        parameters: Floats | None = None,
+    ) -> ReplaySums:
+        """Return the mean of the replays of all repeats."""
+        return self.replay_with_unknown(self._unknown(parameters), segments, depths, terminal)
+
+    def replay_with_unknown(
+        self,
+        unknown: float,
+        segments: Segments,
+        depths: Sequence[int] | np.ndarray,
+        terminal: Terminal,
+    ) -> ReplaySums:
+        """Return the replay with one hit probability for all unknown steps: 0 and 1 are bounds."""
+        return average_sums(
+            [
+                teacher_forced_replay(segments, outcomes, depths, terminal=terminal)
+                for outcomes in self.steps.outcomes(unknown)
+            ]
+        )
+
+    def law(self, deepest: int) -> list[StepOutcomes]:
+        """Return each repeat's outcomes."""
+        return self.steps.outcomes(self._unknown(None))
+
+    def _unknown(self, parameters: Floats | None) -> float:
+        if parameters is not None and len(parameters):
+            return float(parameters[0])
+        return float(self.parameters[0]) if len(self.parameters) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DraftCost:
+    """What one draft call costs.
+
+    Attributes
+    ----------
+    numerator, denominator : ndarray, shape (tasks,) or (1,)
+        Draft seconds over calls, or over the target's seconds, per task; of one task if stated.
+    unit : {"seconds", "target steps"}
+        Whether the ratio is seconds a call (t_draft) or t_draft / t_gen (d).
+    measured : bool
+        False if somebody stated it.
+    same_tasks : bool
+        As in :class:`~leapmodel.hits.HitCounts`.
+    """
+
+    numerator: Floats
+    denominator: Floats
+    unit: Literal["seconds", "target steps"]
+    measured: bool
+    same_tasks: bool = True
+
+    def seconds(self, mean_gen_s: float) -> float:
+        """Return seconds a call, given t_gen."""
+        ratio = float(self.numerator.sum() / self.denominator.sum())
+        return ratio if self.unit == "seconds" else ratio * mean_gen_s
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """The evidence for one draft.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    source : str
+        Where the evidence comes from, in words.
+    acceptance : Acceptance
+        How often its proposals are accepted.
+    cost : DraftCost
+        What a call costs.
+    known : TeacherForced or None
+        The step-by-step evidence behind a pooled acceptance, for its bounds.
+    conditional_on : tuple of str
+        What was stated or held fixed, so that no interval covers it.
+    warnings : tuple of str
+        What limits the evidence.
+    facts : dict
+        Numbers behind it (known steps, hits, paired tasks, …).
+    """
+
+    name: str
+    source: str
+    acceptance: Acceptance
+    cost: DraftCost
+    known: TeacherForced | None = None
+    conditional_on: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of steps whose outcome is known, or None if the acceptance was stated."""
+        return None if self.known is None else self.known.steps.coverage
+
+
+def stated_draft(
+    acceptance: float | Sequence[float],
+    *,
+    latency_s: float | None = None,
+    cost: float | None = None,
+    name: str = "stated",
+) -> Draft:
+    """Return a draft described by figures that somebody states.
+
+    Parameters
+    ----------
+    acceptance : float or sequence of float
+        Acceptance of a proposal whose predecessors were accepted, a_j, in [0, 1]: one for all
+        positions, or one per position (the last goes on).
+    latency_s : float, optional
+        Seconds of one draft call, >= 0.
+    cost : float, optional
+        The same over t_gen, d. Exactly one of the two must be given.
+    name : str, default "stated"
+        For tables.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range, or not exactly one cost is given.
+
+    Examples
+    --------
+    >>> stated_draft([0.8, 0.7], latency_s=0.2).source
+    'acceptance 0.8, 0.7 and 0.2 s a call, as stated'
+    """
+    values = np.atleast_1d(np.asarray(acceptance, dtype=np.float64))
+    if not len(values) or not ((values >= 0) & (values <= 1)).all():
+        raise UsageError(f"acceptance: expected numbers from 0 to 1, found {_listed(values)}")
+    said = _listed(values)
+    price, unit = _stated_cost(latency_s, cost)
+    words = f"{latency_s:g} s a call" if latency_s is not None else f"{cost:g} target steps a call"
+    return Draft(
+        name,
+        f"acceptance {said} and {words}, as stated",
+        StatedAcceptance(values),
+        price,
+        conditional_on=("the acceptance, as stated", f"the draft's {unit} a call, as stated"),
+    )
+
+
+def draft_from_predictions(
+    trace: Trace,
+    predictions: Predictions,
+    *,
+    draft: str | None = None,
+    latency_s: float | None = None,
+    cost: float | None = None,
+    evidence_trace: Trace | None = None,
+    name: str | None = None,
+) -> Draft:
+    """Return a draft known by its predictions on the target's own contexts (Table 11).
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace whose speedup is asked for.
+    predictions : Predictions
+        The draft's outputs; every repeat is replayed, and the replays are averaged.
+    draft : str, optional
+        Which draft of the file; needed if it holds several.
+    latency_s, cost : float, optional
+        Cost of a call as for :func:`stated_draft`, if the predictions have no ``latency_s``.
+    evidence_trace : Trace, optional
+        The trace whose contexts were predicted, if it is another one (such as validation tasks):
+        then only the pooled acceptance is taken from it.
+    name : str, optional
+        For tables; default the draft's name in the file.
+
+    Raises
+    ------
+    DataError, UsageError
+        If the predictions do not belong to the trace, or have no latency and none is stated.
+    """
+    chosen = predictions.select(draft)
+    of = evidence_trace or trace
+    same = evidence_trace is None
+    aligned = chosen.aligned(of)
+    steps = compare_predictions(of, chosen)
+    counts = count_hits(of, steps, same_tasks=same)
+    label = name or chosen.draft_names[0]
+    _require_known(counts, label)
+    conditional: list[str] = []
+    timed = np.isfinite(aligned.latency_s)
+    if latency_s is not None or cost is not None:
+        price, unit = _stated_cost(latency_s, cost)
+        conditional.append(f"the draft's {unit} a call, as stated")
+    elif timed.any():
+        seconds = np.where(timed, aligned.latency_s, 0.0).sum(axis=0)
+        price = DraftCost(
+            sum_by_task(of, seconds),
+            sum_by_task(of, timed.sum(axis=0)),
+            "seconds",
+            measured=True,
+            same_tasks=same,
+        )
+    else:
+        raise UsageError(
+            f"{label}: the predictions have no latency_s; state the draft's cost"
+            " (--draft-latency SECONDS)"
+        )
+    forced = TeacherForced(steps, counts)
+    return Draft(
+        label,
+        "its predictions on the trace's contexts" if same else "its predictions on other tasks",
+        forced if same else PooledAcceptance(counts),
+        price,
+        known=forced if same else None,
+        conditional_on=tuple(conditional),
+        warnings=_coverage_warnings(steps, label),
+        facts={**_hit_facts(counts), "repeats": float(len(steps.known))},
+    )
+
+
+def draft_from_run(
+    trace: Trace,
+    run: Trace,
+    *,
+    pool: Pool = "all",
+    depth: int = 8,
+    latency_s: float | None = None,
+    cost: float | None = None,
+    evidence_trace: Trace | None = None,
+    name: str = "draft run",
+) -> Draft:
+    """Return a draft known by an independent run of it on the same tasks.
+
+    Hits are known while both runs took the same actions; their pooled acceptance is applied to
+    the whole trace. A call costs as much of a target step as the run's steps did over the known
+    steps, unless it is stated.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace whose speedup is asked for.
+    run : Trace
+        The draft's own sequential run.
+    pool : {"all", "position", "task"}, default "all"
+        One acceptance; one per round position; or one per task, shrunk to the pooled one.
+    depth : int, default 8
+        How many positions ``pool="position"`` may tell apart.
+    latency_s, cost : float, optional
+        Cost of a call, if it is to be stated instead.
+    evidence_trace : Trace, optional
+        The target's trace of the tasks of ``run``, if they are not those of ``trace``.
+    name : str
+        For tables.
+
+    Raises
+    ------
+    DataError
+        If the runs have no task or no known step in common.
+    UsageError
+        If ``pool="task"`` is asked for with an evidence trace.
+    """
+    of = evidence_trace or trace
+    same = evidence_trace is None
+    compared = compare_runs(of, run)
+    counts = count_hits(of, compared.steps, same_tasks=same)
+    _require_known(counts, name)
+    conditional: list[str] = []
+    acceptance: Acceptance = PooledAcceptance(counts)
+    if pool == "position":
+        acceptance = PooledAcceptance(
+            count_hits_by_position(of, compared.steps, depth, same_tasks=same)
+        )
+    elif pool == "task":
+        if not same:
+            raise UsageError("acceptance per task needs a run of the trace's own tasks")
+        acceptance = TaskAcceptance(shrunken_acceptance(counts)[trace.task_codes])
+        conditional.append("each task's acceptance, shrunk to the pooled one")
+    if latency_s is not None or cost is not None:
+        price, unit = _stated_cost(latency_s, cost)
+        conditional.append(f"the draft's {unit} a call, as stated")
+    else:
+        price = DraftCost(
+            compared.draft_s, compared.target_s, "target steps", measured=True, same_tasks=same
+        )
+    return Draft(
+        name,
+        "an independent run of the draft" + ("" if same else " on other tasks"),
+        acceptance,
+        price,
+        known=TeacherForced(compared.steps, counts) if same else None,
+        conditional_on=tuple(conditional),
+        warnings=_coverage_warnings(compared.steps, name),
+        facts={
+            **_hit_facts(counts),
+            "paired_tasks": float(compared.paired_tasks),
+            "unmatched_cost": compared.unmatched_cost,
+        },
+    )
+
+
+def _stated_cost(latency_s: float | None, cost: float | None) -> tuple[DraftCost, str]:
+    if (latency_s is None) == (cost is None):
+        raise UsageError("state either the draft's seconds a call or its cost in target steps")
+    value = latency_s if latency_s is not None else cost
+    assert value is not None
+    if not np.isfinite(value) or value < 0:
+        raise UsageError(f"the draft's cost: expected a number >= 0, found {value:g}")
+    unit: Literal["seconds", "target steps"] = "target steps" if latency_s is None else "seconds"
+    return DraftCost(np.array([value]), np.array([1.0]), unit, measured=False), unit
+
+
+def _listed(values: Floats) -> str:
+    return ", ".join(f"{value:g}" for value in values) or "none"
+
+
+def _require_known(counts: HitCounts, name: str) -> None:
+    if not counts.known.sum():
+        raise DataError(
+            name, expected="at least one step whose outcome is known", found="none in common"
+        )
+
+
+def _coverage_warnings(steps: StepHits, name: str) -> tuple[str, ...]:
+    if steps.coverage >= LOW_COVERAGE:
+        return ()
+    return (
+        f"{name}: the outcome is known on {steps.coverage:.0%} of the steps only, the early ones;"
+        " the rest is taken to be like them",
+    )
+
+
+def _hit_facts(counts: HitCounts) -> dict[str, float]:
+    return {"known": float(counts.known[:, 0].sum()), "hits": float(counts.hits[:, 0].sum())}

@@ -1,0 +1,263 @@
+"""Where a draft agrees with the target, step by step: a hit, a miss, or unknown.
+
+A step's outcome is known when the draft's output on that very context is known: from a teacher-
+forced prediction, or from an independent run for as long as that run took the same actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from leapmodel.actions import TERMINAL_ACTIONS
+from leapmodel.errors import DataError
+from leapmodel.predictions import Predictions
+from leapmodel.replay import StepOutcomes
+from leapmodel.segments import Floats
+from leapmodel.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class StepHits:
+    """What is known of a draft's outputs on the contexts of a trace.
+
+    Attributes
+    ----------
+    known, hit, invalid, wrong_end : ndarray of bool, shape (repeats, steps)
+        Whether the output on the step's context is known; and if so, whether it equals the
+        target's action, was no usable proposal, or ended the segment where the target did not.
+        Several repeats are several outputs on the same contexts.
+    """
+
+    known: np.ndarray
+    hit: np.ndarray
+    invalid: np.ndarray
+    wrong_end: np.ndarray
+
+    @property
+    def coverage(self) -> float:
+        """Share of the (repeated) steps whose outcome is known."""
+        return float(self.known.mean())
+
+    def outcomes(self, unknown: float) -> list[StepOutcomes]:
+        """Return each repeat's outcomes with ``unknown`` as the hit probability of the rest."""
+        return [
+            StepOutcomes(
+                np.where(known, hit, unknown).astype(np.float64),
+                invalid.astype(np.float64),
+                wrong_end.astype(np.float64),
+            )
+            for known, hit, invalid, wrong_end in zip(
+                self.known, self.hit, self.invalid, self.wrong_end, strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class HitCounts:
+    """Hits and known outcomes per task, one column per acceptance estimated.
+
+    Attributes
+    ----------
+    hits, known : ndarray, shape (tasks, parameters)
+        Sums over a task's steps, runs and repeats.
+    same_tasks : bool
+        True if row t is task t of the trace that is predicted (resampled together with its
+        times); False if they are other tasks (resampled on their own).
+    """
+
+    hits: np.ndarray
+    known: np.ndarray
+    same_tasks: bool = True
+
+    @property
+    def acceptance(self) -> np.ndarray:
+        """Pooled hits over known, shape (parameters,)."""
+        return self.hits.sum(axis=0) / self.known.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class RunComparison:
+    """Two independent runs of the same tasks, the second one the draft's.
+
+    A step is known while all earlier actions of the task agree in both runs; after the first
+    difference the runs stand in different contexts and nothing more can be compared. The known
+    steps are therefore biased to the early ones.
+
+    Attributes
+    ----------
+    steps : StepHits
+        Outcomes on the target's steps, one repeat.
+    draft_s, target_s : ndarray, shape (tasks,)
+        Generation seconds of both runs over the known steps.
+    unmatched_cost : float
+        Mean draft step over mean target step, over all steps of both runs.
+    paired_tasks : int
+        Tasks of the trace that the draft's run has as well.
+    """
+
+    steps: StepHits
+    draft_s: np.ndarray
+    target_s: np.ndarray
+    unmatched_cost: float
+    paired_tasks: int
+
+
+def compare_runs(target: Trace, draft: Trace) -> RunComparison:
+    """Compare the run of a would-be draft with the target's on the same tasks.
+
+    Parameters
+    ----------
+    target : Trace
+        The sequential trace whose speedup is asked for.
+    draft : Trace
+        An independent run of a smaller model on the same tasks (paired by ``task`` and ``run``).
+
+    Raises
+    ------
+    DataError
+        If a trace has no actions, or no task is in both.
+
+    Notes
+    -----
+    Both runs ended a step in the same context only if every action before it was the same; an
+    unparsable action equals nothing, so nothing after it is known.
+    """
+    for trace, name in [(target, "the trace"), (draft, "the draft's run")]:
+        if not trace.has_actions:
+            raise DataError(name, column="action", expected="actions to compare", found="none")
+    keys = ["task", "run", "step"]
+    other = draft.frame[[*keys, "gen_s"]].rename(columns={"gen_s": "draft_gen_s"})
+    other["draft_action"] = draft.actions
+    joined = target.frame[keys].merge(other, on=keys, how="left")
+    paired = joined["draft_gen_s"].notna().to_numpy()
+    paired_tasks = len(set(target.task_names) & set(draft.task_names))
+    if not paired.any():
+        raise DataError(
+            "the draft's run",
+            column="task",
+            expected=f"tasks of the trace, such as {target.task_names[0]!r}",
+            found=f"others, such as {draft.task_names[0]!r}",
+        )
+    draft_actions = joined["draft_action"].to_numpy(dtype=object)
+    agrees = paired & _equal(target.actions, draft_actions)
+    known = paired & _no_difference_before(agrees, target.run_starts_mask)
+    steps = _step_hits(target, known[None], draft_actions[None])
+    draft_gen_s = np.where(known, joined["draft_gen_s"].to_numpy(), 0.0)
+    return RunComparison(
+        steps=steps,
+        draft_s=sum_by_task(target, draft_gen_s),
+        target_s=sum_by_task(target, np.where(known, target.gen_s, 0.0)),
+        unmatched_cost=float(draft.gen_s.mean() / target.gen_s.mean()),
+        paired_tasks=paired_tasks,
+    )
+
+
+def compare_predictions(target: Trace, predictions: Predictions) -> StepHits:
+    """Compare teacher-forced predictions of one draft with the target's actions (Prop. 1).
+
+    A step without a prediction is unknown; a null prediction is an invalid output, a miss.
+    """
+    aligned = predictions.aligned(target)
+    return _step_hits(target, aligned.has, aligned.actions)
+
+
+def count_hits(trace: Trace, steps: StepHits, *, same_tasks: bool = True) -> HitCounts:
+    """Return hits and known outcomes per task, pooled over all positions: one parameter."""
+    return HitCounts(
+        hits=sum_by_task(trace, steps.hit.sum(axis=0))[:, None],
+        known=sum_by_task(trace, steps.known.sum(axis=0))[:, None],
+        same_tasks=same_tasks,
+    )
+
+
+def count_hits_by_position(
+    trace: Trace, steps: StepHits, depth: int, *, same_tasks: bool = True, at_least: int = 30
+) -> HitCounts:
+    """Return hits and known outcomes per task and round position j = 1 … depth.
+
+    Position j can only be reached at a step with j - 1 steps before it in its segment that all
+    were hits, so its acceptance is estimated on those. Positions with fewer than ``at_least``
+    known outcomes are estimated together with the last one that has enough.
+    """
+    position = trace.segments.positions
+    hit, known = steps.hit.sum(axis=0), steps.known.sum(axis=0)
+    run_of_hits = np.ones(trace.n_steps, bool)  # the j - 1 steps before were all hits
+    columns_hit: list[Floats] = []
+    columns_known: list[Floats] = []
+    all_hit = np.asarray(steps.hit.all(axis=0))
+    for j in range(1, depth + 1):
+        if j > 1:
+            before = np.concatenate((np.zeros(j - 1, bool), all_hit[: 1 - j]))
+            run_of_hits = run_of_hits & before & (position >= j - 1)
+        counted = known * run_of_hits
+        if j > 1 and counted.sum() < at_least:
+            columns_hit.append(columns_hit[-1])
+            columns_known.append(columns_known[-1])
+            continue
+        columns_hit.append(sum_by_task(trace, hit * run_of_hits))
+        columns_known.append(sum_by_task(trace, counted))
+    return HitCounts(np.column_stack(columns_hit), np.column_stack(columns_known), same_tasks)
+
+
+def shrunken_acceptance(counts: HitCounts) -> np.ndarray:
+    """Return each task's acceptance, drawn towards the pooled one (beta-binomial), shape (tasks,).
+
+    A task's own rate is noisy; with m the prior strength fitted by the method of moments,
+    p_t = (hits_t + m p) / (known_t + m). Tasks without known outcomes take the pooled p.
+    """
+    hits, known = counts.hits[:, 0], counts.known[:, 0]
+    pooled = float(counts.acceptance[0])
+    total = known.sum()
+    seen = known > 0
+    rates = hits[seen] / known[seen]
+    spread = float((known[seen] * (rates - pooled) ** 2).sum())
+    binomial = pooled * (1 - pooled)
+    # E[spread] = binomial * (tasks - 1) + between * (total - sum(known^2) / total)
+    excess = spread - binomial * (seen.sum() - 1)
+    between = excess / (total - (known[seen] ** 2).sum() / total) if seen.sum() > 1 else 0.0
+    if between <= 0 or binomial == 0:
+        return np.full(len(hits), pooled)
+    strength = max(binomial / between - 1, 0.0)
+    with np.errstate(invalid="ignore"):
+        shrunk = (hits + strength * pooled) / (known + strength)
+    return np.where(known + strength > 0, shrunk, pooled)
+
+
+def _step_hits(target: Trace, known: np.ndarray, actions: np.ndarray) -> StepHits:
+    null = _is_null(actions)
+    ends = pd.Series(actions.ravel(), dtype=object).isin(TERMINAL_ACTIONS).to_numpy()
+    hit = known & _equal(target.actions, actions)
+    return StepHits(
+        known=known,
+        hit=hit,
+        invalid=known & null,
+        wrong_end=known & ~hit & ends.reshape(actions.shape),
+    )
+
+
+def _equal(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Compare object arrays of actions; null equals nothing."""
+    same: np.ndarray = (first == second) & ~_is_null(first)
+    return same.astype(bool)
+
+
+def _is_null(actions: np.ndarray) -> np.ndarray:
+    """Return where an object array holds None."""
+    return np.asarray(pd.isna(actions), dtype=bool)
+
+
+def _no_difference_before(agrees: np.ndarray, run_starts: np.ndarray) -> np.ndarray:
+    """Return where all earlier steps of the run agree."""
+    differences = np.cumsum(~agrees)
+    before = differences - ~agrees
+    at_run_start = np.maximum.accumulate(np.where(run_starts, before, 0))
+    return before == at_run_start
+
+
+def sum_by_task(trace: Trace, per_step: np.ndarray) -> Floats:
+    """Return a per-step array's sums by task, shape (tasks,)."""
+    sums = np.bincount(trace.task_codes, per_step.astype(np.float64), trace.n_tasks)
+    return sums.astype(np.float64, copy=False)

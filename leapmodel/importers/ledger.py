@@ -1,0 +1,101 @@
+"""Keep account of what an import left out or had to take on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from leapmodel.checks import Dropped
+from leapmodel.errors import DataError
+
+
+class Ledger:
+    """The account of one import.
+
+    Parameters
+    ----------
+    lenient : bool, default False
+        Drop a bad task and go on, instead of raising its error.
+
+    Attributes
+    ----------
+    dropped : list of Dropped
+        Bad tasks left out (lenient only), each with its reason.
+    failed : list of str
+        Tasks that the log itself says have failed: no trace, but no error either.
+    first_drop : DataError or None
+        The error of the first bad task.
+    models : dict of str to None
+        Names of the target models seen, in order.
+
+    Examples
+    --------
+    >>> ledger = Ledger()
+    >>> ledger.count("calls without a result", "task_1")
+    >>> ledger.count("calls without a result", "task_2")
+    >>> ledger.warnings()
+    ['calls without a result: 2 (first in task_1)']
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.lenient = lenient
+        self.dropped: list[Dropped] = []
+        self.failed: list[str] = []
+        self.models: dict[str, None] = {}
+        self._counts: dict[str, tuple[int, str]] = {}
+        self.first_drop: DataError | None = None
+
+    def count(self, what: str, where: str, times: int = 1) -> None:
+        """Count something a reader of the trace should know; ``where`` is shown for the first."""
+        if times:
+            so_far, first = self._counts.get(what, (0, where))
+            self._counts[what] = (so_far + times, first)
+
+    def saw_model(self, name: object) -> None:
+        """Note the name of a target model, if it is one."""
+        if isinstance(name, str) and name:
+            self.models.setdefault(name)
+
+    @contextmanager
+    def guard(self, task: str) -> Iterator[None]:
+        """Let a bad task's error through, or drop the task in lenient use.
+
+        What the block counted is forgotten with the task.
+        """
+        counts = dict(self._counts)
+        try:
+            yield
+        except DataError as error:
+            self._counts = counts
+            self.drop(task, error)
+
+    def drop(self, task: str, error: DataError) -> None:
+        """Raise a bad task's error, or list the task as dropped in lenient use."""
+        if not self.lenient:
+            raise error
+        self.first_drop = self.first_drop or error
+        self.dropped.append(Dropped(task, str(error)))
+
+    def fail(self, task: str) -> None:
+        """List a task whose run the log itself calls failed."""
+        self.failed.append(task)
+
+    def warnings(self) -> list[str]:
+        """Return what was counted, one line a kind, in order of first appearance."""
+        lines = []
+        if self.failed:
+            lines.append(
+                f"failed tasks left out: {len(self.failed)} (first: {_one_line(self.failed[0])})"
+            )
+        for what, (times, where) in self._counts.items():
+            lines.append(f"{what}: {times} (first in {_one_line(where)})")
+        if len(self.models) > 1:
+            names = list(self.models)
+            lines.append(f"more than one target model: {', '.join(names[:5])}")
+        return lines
+
+
+def _one_line(name: str) -> str:
+    """Shorten a name found in a log for a message; it may hold anything."""
+    plain = " ".join(name.split())
+    return plain if len(plain) <= 60 else plain[:57] + "..."

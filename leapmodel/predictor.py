@@ -1,0 +1,374 @@
+"""Predict the speedup of one draft at several depths from a sequential trace, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best, percentile_interval
+from leapmodel.draft import Draft
+from leapmodel.equations import speedup as speedup_of
+from leapmodel.replay import ReplaySums, Terminal
+from leapmodel.replay.sums import check_depths
+from leapmodel.resampling import Resamples, resample
+from leapmodel.segments import Floats, Ints
+from leapmodel.trace import Trace
+from leapmodel.verdict import Verdict, give_verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a draft would do for a trace, by depth.
+
+    Attributes
+    ----------
+    draft : Draft
+        The evidence it stands on.
+    replay : ReplaySums
+        Expected sums by task and depth.
+    depths : ndarray of int, shape (depths,)
+        The depths k.
+    speedup, commits, wait_inflation, draft_term, bonus_loss : ndarray, shape (depths,)
+        S, c, beta, D and e.
+    resamples : Resamples or None
+        Bootstrap over tasks; None with fewer than 10 tasks.
+    bounds : ndarray, shape (2, depths), or None
+        Speedups if every unknown step were a miss, or a hit; None if nothing is unknown.
+    verdict : Verdict
+        On the best depth.
+    conditional_on, warnings : tuple of str
+        What no interval covers; what limits the data.
+    trace_origin : str or None
+        What kind of numbers the trace holds, if it says so (such as ``"reconstructed"``).
+    """
+
+    draft: Draft
+    replay: ReplaySums
+    terminal: Terminal
+    gen_s_mean: float
+    gen_s_cv: float
+    tool_cost: float
+    tool_step_share: float
+    call_s: float
+    resamples: Resamples | None
+    bounds: Floats | None
+    verdict: Verdict
+    conditional_on: tuple[str, ...]
+    warnings: tuple[str, ...]
+    trace_origin: str | None = None
+
+    @property
+    def depths(self) -> Ints:
+        """The depths k, shape (depths,)."""
+        return self.replay.depths
+
+    @property
+    def commits(self) -> Floats:
+        """Committed steps per round, c (Eq. 3), shape (depths,)."""
+        return self.replay.commits
+
+    @property
+    def wait_inflation(self) -> Floats:
+        """Beta, shape (depths,)."""
+        return self.replay.wait_inflation
+
+    @property
+    def draft_cost(self) -> float:
+        """One draft call over t_gen, d."""
+        return self.call_s / self.gen_s_mean
+
+    @property
+    def draft_term(self) -> Floats:
+        """Proposing time per round over t_gen, D, proposals' tools included, shape (depths,)."""
+        return self.draft_cost * self.replay.calls_per_round + self.replay.proposal_tools_per_round
+
+    @property
+    def bonus_loss(self) -> Floats:
+        """Bonus steps lost per round, e, shape (depths,)."""
+        return self.replay.bonus_loss
+
+    @property
+    def target_tool_term(self) -> Floats:
+        """Tool time of the target's own steps per round over t_gen, g tau, shape (depths,)."""
+        return self.replay.target_tools_per_round
+
+    @property
+    def speedup(self) -> Floats:
+        """Sequential over speculative wall-clock, S (Eq. 1), shape (depths,)."""
+        return speedup_of(
+            self.commits,
+            self.wait_inflation,
+            self.draft_term,
+            tool_cost=self.tool_cost,
+            tool_step_share=self.tool_step_share,
+            target_tool_steps=self.target_tool_term / self.tool_cost if self.tool_cost else 1.0,
+        )
+
+    @property
+    def round_cost(self) -> Floats:
+        """Cost of a round over a sequential step, B, tools included: S = c / B (Eq. 6)."""
+        return self.commits / self.speedup
+
+    @property
+    def speedup_ci95(self) -> Floats | None:
+        """Percentile interval of each depth by itself, shape (depths, 2)."""
+        if self.resamples is None:
+            return None
+        return np.column_stack(percentile_interval(self.resamples.speedup))
+
+    @property
+    def speedup_se(self) -> Floats | None:
+        """Standard deviation of the bootstrap, shape (depths,)."""
+        return None if self.resamples is None else self.resamples.speedup.std(axis=0, ddof=1)
+
+    @property
+    def task_saved_s(self) -> Floats:
+        """Expected seconds saved per task (all its runs), shape (tasks, depths)."""
+        spent = (
+            self.replay.wait_s
+            + self.call_s * self.replay.calls
+            + self.replay.proposal_tool_s
+            + self.replay.target_tool_s
+        )
+        return (self.replay.gen_s + self.replay.tool_s)[:, None] - spent
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a depth: S with its interval, and the terms it is made of.
+
+        Columns: ``k``; ``speedup``, ``speedup_low``, ``speedup_high`` (95%), ``speedup_se``;
+        ``commits`` c; ``wait_inflation`` beta; ``draft_term`` D; ``target_tool_term`` g tau;
+        ``bonus_loss`` e; ``requests_per_step``; ``q1`` … the hit rates; ``if_all_miss``,
+        ``if_all_hit`` the bounds of S over the unknown steps. NaN where unavailable.
+        """
+        ci = self.speedup_ci95
+        nothing = np.full(len(self.depths), np.nan)
+        se = self.speedup_se
+        columns: dict[str, Any] = {
+            "k": self.depths,
+            "speedup": self.speedup,
+            "speedup_low": nothing if ci is None else ci[:, 0],
+            "speedup_high": nothing if ci is None else ci[:, 1],
+            "speedup_se": nothing if se is None else se,
+            "commits": self.commits,
+            "wait_inflation": self.wait_inflation,
+            "draft_term": self.draft_term,
+            "target_tool_term": self.target_tool_term,
+            "bonus_loss": self.bonus_loss,
+            "requests_per_step": self.replay.requests_per_step,
+        }
+        for j in range(self.replay.hits.shape[1]):
+            columns[f"q{j + 1}"] = self.replay.hit_rates[:, j]
+        columns["if_all_miss"] = nothing if self.bounds is None else self.bounds[0]
+        columns["if_all_hit"] = nothing if self.bounds is None else self.bounds[1]
+        return pd.DataFrame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is unavailable is None."""
+        r = self.resamples
+
+        def listed(values: Floats | None) -> list[Any] | None:
+            return None if values is None else plain_values(values)
+
+        def error(values: Floats | None) -> list[Any] | None:
+            return None if values is None else plain_values(values.std(axis=0, ddof=1))
+
+        def by_position(rates: Floats) -> list[list[float]]:
+            return [plain_values(row[:k]) for row, k in zip(rates, self.depths, strict=True)]
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "draft": self.draft.name,
+            "source": self.draft.source,
+            "trace_origin": self.trace_origin,
+            "terminal": self.terminal,
+            "depths": self.depths.tolist(),
+            "commits": listed(self.commits),
+            "wait_inflation": listed(self.wait_inflation),
+            "draft_term": listed(self.draft_term),
+            "target_tool_term": listed(self.target_tool_term),
+            "bonus_loss": listed(self.bonus_loss),
+            "speedup": listed(self.speedup),
+            "speedup_ci95": listed(self.speedup_ci95),
+            "speedup_se": listed(self.speedup_se),
+            "commits_se": error(None if r is None else r.commits),
+            "wait_inflation_se": error(None if r is None else r.wait_inflation),
+            "draft_term_se": error(None if r is None else r.draft_term),
+            "speedup_if_unknown_miss": listed(None if self.bounds is None else self.bounds[0]),
+            "speedup_if_unknown_hit": listed(None if self.bounds is None else self.bounds[1]),
+            "hit_rates": by_position(self.replay.hit_rates),
+            "proposal_rates": by_position(self.replay.proposal_rates),
+            "acceptance": by_position(self.replay.acceptance),
+            "requests_per_step": listed(self.replay.requests_per_step),
+            "draft_call_s": self.call_s,
+            "draft_cost": self.draft_cost,
+            "gen_s_mean": self.gen_s_mean,
+            "gen_s_cv": self.gen_s_cv,
+            "tool_cost": self.tool_cost,
+            "tool_step_share": self.tool_step_share,
+            "coverage": self.draft.coverage,
+            "evidence": {name: _number(value) for name, value in self.draft.facts.items()},
+            "conditional_on": list(self.conditional_on),
+            "warnings": list(self.warnings),
+            "verdict": self.verdict.to_dict(),
+        }
+
+    def summary(self) -> str:
+        """Return the prediction as plain text: a table by depth, then the verdict."""
+        shown = self.to_frame()[
+            ["k", "speedup", "speedup_low", "speedup_high", "commits", "wait_inflation"]
+        ].assign(D=self.draft_term, e=self.bonus_loss)
+        table = shown.to_string(index=False, float_format=lambda x: f"{x:.2f}", na_rep="-")
+        return f"{self.draft.name}: {self.draft.source}\n{table}\n{self.verdict.sentence}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
+        return f"<p><b>{escape(self.draft.name)}</b>: {escape(self.verdict.sentence)}</p>{table}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the speedup by depth with its band; see :func:`leapmodel.plots.plot_speedup`."""
+        from leapmodel.plots import plot_speedup
+
+        return plot_speedup([self], ax=ax)
+
+
+def predict(
+    trace: Trace,
+    draft: Draft,
+    depths: Sequence[int] | np.ndarray,
+    *,
+    terminal: Terminal = "accepted",
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Prediction:
+    """Predict the speedup of action speculation on a workload (Eq. 1, App. H).
+
+    Parameters
+    ----------
+    trace : Trace
+        The workload, run sequentially.
+    draft : Draft
+        The evidence for the draft; see :mod:`leapmodel.draft`.
+    depths : array_like of int
+        The depths k, increasing.
+    terminal : {"accepted", "probe"}, default "accepted"
+        How a segment's last step is decided.
+    n_resamples : int, default 10,000
+        Bootstrap resamples of whole tasks.
+    seed : int, default 0
+        Seed of the bootstrap; predictions of one trace with the same seed are paired.
+
+    Returns
+    -------
+    Prediction
+
+    Notes
+    -----
+    The acceptance, the draft's cost and t_gen are resampled together with the trace's tasks. An
+    acceptance estimated from counts enters the replay, whose sums are taken as a quadratic
+    function of it through three points, three standard errors apart, so that one resample costs
+    one row of a matrix product and not a replay of its own.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leapmodel.draft import stated_draft
+    >>> trace = Trace.from_frame(pd.DataFrame({
+    ...     "task": [f"t{i // 4}" for i in range(80)], "segment": 0, "step": [0, 1, 2, 3] * 20,
+    ...     "gen_s": 1.0, "action": "ls({})"}))
+    >>> prediction = predict(trace, stated_draft(1.0, latency_s=0.1), [1, 3])
+    >>> prediction.speedup.round(3).tolist()  # 4 steps in 2 rounds of 1.1 s, or 1 of 1.3 s
+    [1.818, 3.077]
+    """
+    checked = check_depths(depths)
+    segments = trace.segments
+    replay = draft.acceptance.replay(segments, checked, terminal)
+    mean_gen_s = replay.mean_gen_s
+    call_s = draft.cost.seconds(mean_gen_s)
+    runs_tool = trace.tool_s > 0
+    resamples = None
+    if trace.n_tasks >= MIN_TASKS:
+        resamples = resample(trace, draft, replay, terminal, n_resamples=n_resamples, seed=seed)
+    point = speedups(replay, call_s)
+    best = int(np.argmax(point))
+    ci95 = None
+    if resamples is not None:
+        ci95 = interval_of_best(point, resamples.speedup, best)
+    return Prediction(
+        draft=draft,
+        replay=replay,
+        terminal=terminal,
+        gen_s_mean=mean_gen_s,
+        gen_s_cv=float(trace.gen_s.std() / mean_gen_s),
+        tool_cost=float(trace.tool_s[runs_tool].mean() / mean_gen_s) if runs_tool.any() else 0.0,
+        tool_step_share=float(runs_tool.mean()),
+        call_s=call_s,
+        resamples=resamples,
+        bounds=_bounds(draft, trace, checked, terminal, call_s),
+        verdict=give_verdict(
+            draft=draft.name,
+            depth=int(checked[best]),
+            speedup=float(point[best]),
+            ci95=ci95,
+            n_tasks=trace.n_tasks,
+            n_configurations=len(checked),
+            conditional_on=draft.conditional_on,
+        ),
+        conditional_on=draft.conditional_on,
+        warnings=(*trace.metadata.get("warnings", ()), *draft.warnings),
+        trace_origin=trace.metadata.get("origin"),
+    )
+
+
+def speedups(replay: ReplaySums, call_s: float, *, proposal_tools: bool = True) -> Floats:
+    """Return S = sequential seconds / speculative seconds, pooled over tasks, shape (depths,).
+
+    The same as Eq. 1 with all its ratios taken from the replay.
+
+    Parameters
+    ----------
+    replay : ReplaySums
+        Expected sums.
+    call_s : float
+        Seconds of one draft call.
+    proposal_tools : bool, default True
+        Whether the tools of proposals take their time.
+    """
+    spent = replay.wait_s + call_s * replay.calls + replay.target_tool_s
+    if proposal_tools:
+        spent = spent + replay.proposal_tool_s
+    return (replay.gen_s.sum() + replay.tool_s.sum()) / spent.sum(axis=0)
+
+
+def _bounds(
+    draft: Draft, trace: Trace, depths: Ints, terminal: Terminal, call_s: float
+) -> Floats | None:
+    if draft.known is None or draft.known.steps.known.all():
+        return None
+    return np.array(
+        [
+            speedups(
+                draft.known.replay_with_unknown(unknown, trace.segments, depths, terminal), call_s
+            )
+            for unknown in (0.0, 1.0)
+        ]
+    )
+
+
+def plain_values(values: Floats) -> list[Any]:
+    """Return nested lists for JSON, with None for what is not a number."""
+    return [plain_values(v) if np.ndim(v) else _number(v) for v in values]
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,317 @@
+"""The command line as a person uses it: in processes of its own where that matters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from leapmodel.cli import main
+from leapmodel.predictions import Predictions, read_predictions, write_predictions
+from leapmodel.trace import Trace, read_trace, write_trace
+from tests.conftest import disturbed, random_trace
+
+
+def leapmodel(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rng: np.random.Generator) -> Path:
+    big = random_trace(rng, 40)
+    write_trace(big, tmp_path / "big.parquet")
+    write_trace(disturbed(big, rng, share=0.2), tmp_path / "small.parquet")
+    right = rng.random(big.n_steps) < 0.8
+    frame = big.frame[["task", "run", "step"]].assign(
+        draft="tiny", action=np.where(right, big.actions, "other({})"), latency_s=0.1
+    )
+    write_predictions(Predictions.from_frame(frame), tmp_path / "predicted.parquet")
+    other = frame.assign(draft="huge", latency_s=0.9)
+    both = Predictions.from_frame(pd.concat([frame, other], ignore_index=True))
+    write_predictions(both, tmp_path / "both.jsonl")
+    return tmp_path
+
+
+def test_describe(folder: Path):
+    result = leapmodel("describe", folder / "big.parquet")
+    assert result.exit_code == 0
+    for words in ("tasks", "step time t_gen, mean", "steps per segment", "longest steps", "reply"):
+        assert words in result.output
+
+
+def test_describe_json_and_boundary_tools(folder: Path):
+    result = leapmodel(
+        "describe", folder / "big.parquet", "--json", "--boundary-tools", "send_*, book_*"
+    )
+    value = json.loads(result.output)
+    assert value["boundary_steps"] > 0
+    assert value["segments"] == sum(value["segment_ends"].values())
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        ["--acceptance", "0.8", "--draft-latency", "0.2"],
+        ["--acceptance", "0.8,0.7,0.6", "--draft-cost", "0.1"],
+        ["--draft-run", "small.parquet"],
+        ["--draft-run", "small.parquet", "--pool", "position"],
+        ["--draft-run", "small.parquet", "--pool", "task", "--draft-latency", "0.1"],
+        ["--predictions", "predicted.parquet"],
+        ["--predictions", "both.jsonl", "--draft-name", "huge"],
+        ["--predictions", "predicted.parquet", "--evidence-trace", "big.parquet"],
+    ],
+)
+@pytest.mark.parametrize("terminal", ["accepted", "probe"])
+def test_predict_with_every_kind_of_draft(folder: Path, draft: list[str], terminal: str):
+    arguments = [str(folder / a) if (folder / a).is_file() else a for a in draft]
+    question = ["predict", folder / "big.parquet", *arguments, "--k", "1:3", "--terminal", terminal]
+    shown = leapmodel(*question)
+    assert shown.exit_code == 0, shown.output
+    assert "verdict: " in shown.output
+    value = json.loads(leapmodel(*question, "--json").output)
+    assert value["depths"] == [1, 2, 3]
+    assert f"{value['speedup'][0]:.2f}" in shown.output
+
+
+def test_both_terminal_rules_give_nearly_one_speedup(folder: Path):
+    question = ["predict", folder / "big.parquet", "--acceptance", "0.8", "--draft-latency", "0.1"]
+    accepted, probe = (
+        json.loads(leapmodel(*question, "--json", "--terminal", t).output)
+        for t in ("accepted", "probe")
+    )
+    assert accepted["commits"] == pytest.approx(probe["commits"])
+    assert accepted["wait_inflation"] == pytest.approx(probe["wait_inflation"])
+    assert probe["bonus_loss"] == [0.0] * 6
+
+
+def test_choose(folder: Path):
+    question = [
+        "choose",
+        folder / "big.parquet",
+        "--draft",
+        f"run={folder / 'small.parquet'}",
+        "--draft",
+        f"run at a price={folder / 'small.parquet'}@0.1",
+        "--draft",
+        str(folder / "both.jsonl"),
+        "--draft",
+        "stated=0.7,0.6@0.05x",
+        "--k",
+        "1:2",
+        "--prices",
+        "1,0.1,4",
+    ]
+    shown = leapmodel(*question, "--plot", folder / "speedup.png")
+    assert shown.exit_code == 0, shown.output
+    assert (folder / "speedup.png").read_bytes().startswith(b"\x89PNG")
+    value = json.loads(leapmodel(*question, "--json").output)
+    names = [draft["draft"] for draft in value["drafts"]]
+    assert names == ["run", "run at a price", "tiny", "huge", "stated"]
+    for name in names:
+        assert name in shown.output
+    assert value["verdict"]["decision"] in {"deploy", "pilot first", "don't"}
+    assert value["verdict"]["decision"] in shown.output
+
+
+def test_a_template_filled_in_is_a_prediction(folder: Path):
+    template, filled = folder / "template.jsonl", folder / "filled.jsonl"
+    assert leapmodel("predictions-template", folder / "big.parquet", "-o", template).exit_code == 0
+    actions = iter(read_trace(folder / "big.parquet").actions)
+    with template.open() as source, filled.open("w") as target:
+        target.write(source.readline())
+        for line in source:
+            target.write(
+                json.dumps({**json.loads(line), "action": next(actions), "latency_s": 0.1})
+            )
+            target.write("\n")
+    result = leapmodel("predict", folder / "big.parquet", "--predictions", filled, "--json")
+    value = json.loads(result.output)
+    assert value["hit_rates"][0] == [1.0]
+    assert len(read_predictions(filled).frame) == read_trace(folder / "big.parquet").n_steps
+
+
+def test_the_same_question_gives_the_same_answer(folder: Path):
+    question = [
+        "predict",
+        folder / "big.parquet",
+        "--draft-run",
+        folder / "small.parquet",
+        "--json",
+    ]
+    assert leapmodel(*question).output == leapmodel(*question).output
+    other = json.loads(leapmodel(*question, "--seed", "1").output)
+    same = json.loads(leapmodel(*question).output)
+    assert other["speedup"] == same["speedup"]
+    assert other["speedup_ci95"] != same["speedup_ci95"]
+
+
+BAD_USAGE = {
+    "no draft": (
+        ["predict", "big.parquet"],
+        "expected one of --acceptance, --draft-run or --predictions, found none",
+    ),
+    "two drafts": (
+        ["predict", "big.parquet", "--acceptance", "1", "--draft-run", "small.parquet"],
+        "expected one of --acceptance, --draft-run or --predictions, found --acceptance and"
+        " --draft-run",
+    ),
+    "no cost": (
+        ["predict", "big.parquet", "--acceptance", "0.8"],
+        "--acceptance needs --draft-latency SECONDS (or --draft-cost D)",
+    ),
+    "acceptance above one": (
+        ["predict", "big.parquet", "--acceptance", "1.8", "--draft-latency", "1"],
+        "acceptance: expected numbers from 0 to 1, found 1.8",
+    ),
+    "acceptance in words": (
+        ["predict", "big.parquet", "--acceptance", "high", "--draft-latency", "1"],
+        "--acceptance: expected numbers such as 0.8 or 0.8,0.7, found 'high'",
+    ),
+    "negative latency": (
+        ["predict", "big.parquet", "--acceptance", "0.8", "--draft-latency", "-1"],
+        "the draft's cost: expected a number >= 0, found -1",
+    ),
+    "depth zero": (
+        ["predict", "big.parquet", "--acceptance", "0.8", "--draft-latency", "1", "--k", "0:3"],
+        "--k: expected depths from 1 to 64, as 3, 1:6 or 1,3,5, found '0:3'",
+    ),
+    "unknown command": (["prdict", "big.parquet"], "no command 'prdict'; did you mean predict?"),
+    "unknown option": (
+        ["predict", "big.parquet", "--frob"],
+        "No such option '--frob'. (see leapmodel predict --help)",
+    ),
+    "unknown format": (
+        ["import", "bcfl", "x", "-o", "y.parquet"],
+        "unknown format 'bcfl'; did you mean bfcl? Known: bfcl, claude-code",
+    ),
+    "stated without cost": (
+        ["choose", "big.parquet", "--draft", "x=0.8"],
+        "--draft x=0.8: a stated acceptance needs a cost, as x=0.8@0.2 (seconds a call) or"
+        " x=0.8@0.07x (target steps)",
+    ),
+    "one name twice": (
+        ["choose", "big.parquet", "--draft", "small.parquet", "--draft", "small.parquet"],
+        "each draft needs a name of its own, found small, small",
+    ),
+    "two prices": (
+        ["choose", "big.parquet", "--draft", "x=0.8@1", "--prices", "1,2"],
+        "--prices: expected PROMPT,CACHED,COMPLETION, found '1,2'",
+    ),
+    "picture of no format": (
+        ["describe", "big.parquet", "--plot", "x.gif"],
+        "--plot: expected a name ending in .png, .pdf or .svg, found 'x.gif'",
+    ),
+    "output of no format": (
+        ["predictions-template", "big.parquet", "-o", "x.csv"],
+        "x.csv: expected a name ending in .parquet or .jsonl",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_USAGE)
+def test_bad_usage_is_one_line_and_exit_2(folder: Path, case: str, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments, message = BAD_USAGE[case]
+    result = leapmodel(*arguments)
+    assert result.stderr == f"leapmodel: error: {message}\n"
+    assert result.stdout == ""
+    assert result.exit_code == 2
+
+
+BAD_DATA = {
+    "no such file": (
+        ["describe", "nope.parquet"],
+        "nope.parquet: expected a readable file, found no such file or directory",
+    ),
+    "no such draft": (
+        ["choose", "big.parquet", "--draft", "x=nope.parquet@0.1"],
+        "nope.parquet: expected a readable file, found no such file or directory",
+    ),
+    "other tasks": (
+        ["predict", "big.parquet", "--draft-run", "other.parquet"],
+        "the draft's run: column task: expected tasks of the trace, such as 'task0', found others,"
+        " such as 'else'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_is_one_line_and_exit_1(folder: Path, case: str, monkeypatch):
+    monkeypatch.chdir(folder)
+    frame = read_trace("big.parquet").frame
+    write_trace(
+        Trace.from_frame(frame[frame["task"] == "task0"].assign(task="else")), "other.parquet"
+    )
+    arguments, message = BAD_DATA[case]
+    result = leapmodel(*arguments)
+    assert result.stderr == f"leapmodel: error: {message}\n"
+    assert result.exit_code == 1
+
+
+def test_lenient_reports_each_dropped_task_and_goes_on(folder: Path):
+    frame = read_trace(folder / "big.parquet").frame.copy()
+    bad = folder / "bad.jsonl"
+    lines = [json.loads(r) for r in frame.to_json(orient="records", lines=True).splitlines()]
+    lines[0]["gen_s"] = -1.0
+    bad.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    strict = leapmodel("describe", bad)
+    assert strict.exit_code == 1
+    assert strict.stderr == (
+        f"leapmodel: error: {bad}: line 1, column gen_s: expected a number > 0, found -1.0\n"
+    )
+    lenient = leapmodel("describe", bad, "--lenient", "--json")
+    assert lenient.exit_code == 0
+    assert f"dropped task task0: {bad}: line 1, column gen_s" in lenient.stderr
+    assert "dropped 1 task, kept 39" in lenient.stderr
+    assert json.loads(lenient.stdout)["tasks"] == 39
+
+
+def test_nothing_is_written_when_the_import_fails(tmp_path: Path):
+    log = tmp_path / "log.json"
+    log.write_text('{"id": "a", "result": [[')
+    result = leapmodel("import", "bfcl", log, "-o", tmp_path / "t.parquet")
+    assert result.exit_code == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.json"]
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    result = run(
+        "-c",
+        "import sys, leapmodel;"
+        "print(sorted({'torch','vllm','transformers','matplotlib','pandas'} & set(sys.modules)))",
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_asking_for_a_prediction_loads_no_plotting():
+    result = run(
+        "-c",
+        "import sys, leapmodel as lm; lm.predict; lm.choose; print('matplotlib' in sys.modules)",
+    )
+    assert result.stdout == "False\n"
+
+
+def test_a_reader_that_stops_early_is_not_an_error(folder: Path):
+    command = f"{sys.executable} -m leapmodel describe {folder / 'big.parquet'} | head -1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+
+
+def test_python_m_leapmodel_is_the_same_command(folder: Path):
+    began = time.perf_counter()
+    result = run("-m", "leapmodel", "describe", "big.parquet", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert time.perf_counter() - began < 20  # it is under 2 s; the limit only catches a hang
