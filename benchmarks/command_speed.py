@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -82,7 +83,7 @@ def _predict(traces: dict[int, Path]) -> list[Figure]:
         seconds[size] = [done.wall_s for done in runs]
         peak = max(done.peak_mb for done in runs)
         found.append(Figure(what, seconds[size], "s", note=f"peak memory {peak:,.0f} MB"))
-    for smaller, larger in zip(SIZES, SIZES[1:], strict=False):
+    for smaller, larger in pairwise(SIZES):
         if smaller in seconds and larger in seconds:
             growth = median(seconds[larger]) / median(seconds[smaller]) / (larger / smaller)
             found.append(

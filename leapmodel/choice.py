@@ -187,7 +187,10 @@ class Choice:
         from leapmodel.plots import plot_speedup
 
         return plot_speedup(
-            [choice.prediction for choice in self.drafts], ax=ax, ceiling=self.ceiling
+            [choice.prediction.curve for choice in self.drafts],
+            ax=ax,
+            ceiling=self.ceiling,
+            origin=self.drafts[0].prediction.trace_origin,
         )
 
 

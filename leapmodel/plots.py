@@ -6,17 +6,16 @@ a grey print can be read too. What kind of number is drawn is part of the title.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from leapmodel.files import atomic_path
-from leapmodel.predictor import Prediction
 from leapmodel.verdict import DEPLOY_ABOVE
 
 if TYPE_CHECKING:
@@ -33,6 +32,12 @@ def new_axes(width: float = 6.4, height: float = 4.0) -> Axes:
     return figure.subplots()
 
 
+def side_by_side(n: int, width: float = 4.8, height: float = 3.8) -> list[Axes]:
+    """Return ``n`` axes in a row on one figure."""
+    figure = Figure(figsize=(n * width, height), layout="constrained")
+    return list(figure.subplots(1, n))
+
+
 def save(ax: Axes, path: str | Path) -> None:
     """Write the figure of some axes to a file, all or nothing; the suffix chooses the format."""
     figure = ax.get_figure(root=True)
@@ -41,46 +46,62 @@ def save(ax: Axes, path: str | Path) -> None:
         figure.savefig(temporary, dpi=150)
 
 
+class SpeedupCurve(NamedTuple):
+    """The speedup of one draft by depth.
+
+    Attributes
+    ----------
+    label : str
+        The draft's name.
+    depths, speedup : ndarray, shape (depths,)
+        k and S.
+    ci95 : ndarray, shape (depths, 2), or None
+        Band.
+    """
+
+    label: str
+    depths: np.ndarray
+    speedup: np.ndarray
+    ci95: np.ndarray | None
+
+
 def plot_speedup(
-    predictions: Sequence[Prediction],
+    curves: Sequence[SpeedupCurve],
     *,
     ax: Axes | None = None,
     ceiling: np.ndarray | None = None,
-    title: str | None = None,
+    origin: str | None = None,
 ) -> Axes:
     """Draw the predicted speedup by depth, one line a draft, with 95% bands.
 
     Parameters
     ----------
-    predictions : sequence of Prediction
-        Of one trace.
+    curves : sequence of SpeedupCurve
+        Of one trace, at the same depths.
     ax : matplotlib Axes, optional
         Where to draw; default a new figure.
     ceiling : ndarray, shape (depths,), optional
         Speedup of a perfect draft that costs nothing.
-    title : str, optional
-        Above the picture; default says what is drawn, and of what kind the trace is.
+    origin : str, optional
+        What kind of numbers the trace holds, for the title.
     """
     ax = ax or new_axes()
-    origin = predictions[0].trace_origin
-    title = title or "Predicted speedup by depth" + (f" ({origin} trace)" if origin else "")
-    styles = zip(predictions, cycle(COLOURS), cycle(MARKERS), cycle(LINES), strict=False)
-    for prediction, colour, marker, line in styles:
-        depths = prediction.depths
-        ci = prediction.speedup_ci95
-        if ci is not None:
-            ax.fill_between(depths, ci[:, 0], ci[:, 1], color=colour, alpha=0.15, linewidth=0)
+    styles = zip(curves, cycle(COLOURS), cycle(MARKERS), cycle(LINES), strict=False)
+    for curve, colour, marker, line in styles:
+        if curve.ci95 is not None:
+            low, high = curve.ci95.T
+            ax.fill_between(curve.depths, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
-            depths,
-            prediction.speedup,
+            curve.depths,
+            curve.speedup,
             color=colour,
             marker=marker,
             linestyle=line,
-            label=prediction.draft.name,
+            label=curve.label,
         )
     if ceiling is not None:
         ax.plot(
-            predictions[0].depths,
+            curves[0].depths,
             ceiling,
             color="0.35",
             linestyle=(0, (1, 1.5)),
@@ -95,10 +116,12 @@ def plot_speedup(
         label=f"deploy above {DEPLOY_ABOVE:.2f}",
     )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set(xlabel="depth k (proposals per round)", ylabel="speedup S", title=title)
-    has_bands = any(p.resamples is not None for p in predictions)
+    ax.set(xlabel="depth k (proposals per round)", ylabel="speedup S")
+    ax.set_title("Predicted speedup by depth" + (f" ({origin} trace)" if origin else ""))
+    has_bands = any(curve.ci95 is not None for curve in curves)
     ax.legend(
-        frameon=False,
+        framealpha=0.85,
+        edgecolor="none",
         fontsize=8,
         title="band: 95% over tasks" if has_bands else None,
         title_fontsize=7,
@@ -124,31 +147,44 @@ def plot_step_times(gen_s: np.ndarray, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_round_cost(prediction: Prediction, *, ax: Axes | None = None) -> Axes:
-    """Draw where a round's time goes, by depth: wait, draft calls, tools, per committed step."""
+def plot_round_cost(
+    depths: np.ndarray,
+    parts: Mapping[str, np.ndarray],
+    *,
+    sequential: float,
+    title: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw where the time of a committed step goes, by depth, as stacked bars.
+
+    Parameters
+    ----------
+    depths : ndarray, shape (depths,)
+        k.
+    parts : mapping of str to ndarray, shape (depths,)
+        Time per committed step over t_gen, by what it is spent on; parts that are nought
+        everywhere are left out.
+    sequential : float
+        Time of a sequential step over t_gen, drawn as a line.
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
+    """
     ax = ax or new_axes()
-    replay = prediction.replay
-    parts = {
-        "wait for verification": prediction.wait_inflation,
-        "draft calls": prediction.draft_cost * replay.calls_per_round,
-        "proposals' tools": replay.proposal_tools_per_round,
-        "target's tools": replay.target_tools_per_round,
-    }
-    bottom = np.zeros(len(prediction.depths))
+    bottom = np.zeros(len(depths))
     for (label, height), colour in zip(parts.items(), COLOURS, strict=False):
-        per_step = height / prediction.commits
-        if not per_step.any():
-            continue
-        ax.bar(prediction.depths, per_step, bottom=bottom, color=colour, label=label, width=0.7)
-        bottom += per_step
-    sequential = 1 + prediction.tool_cost * prediction.tool_step_share
-    ax.axhline(sequential, color="black", linewidth=1, label="sequential step")
+        if height.any():
+            ax.bar(depths, height, bottom=bottom, color=colour, label=label, width=0.7)
+            bottom += height
+    ax.axhline(sequential, color="black", linewidth=1, label="a sequential step")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(
         xlabel="depth k (proposals per round)",
-        ylabel="target steps of time per committed step",
-        title=f"Where the time goes: {prediction.draft.name}",
+        ylabel="time per committed step (target steps)",
+        title=title,
     )
-    ax.legend(frameon=False, fontsize=8)
+    ax.set_ylim(0, 1.35 * max(sequential, float(bottom.max())))  # room for the legend
+    ax.legend(frameon=False, fontsize=8, ncols=2)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

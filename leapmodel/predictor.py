@@ -22,6 +22,8 @@ from leapmodel.verdict import Verdict, give_verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from leapmodel.plots import SpeedupCurve
+
 SCHEMA_VERSION = 1
 
 
@@ -235,11 +237,36 @@ class Prediction:
         table = self.to_frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
         return f"<p><b>{escape(self.draft.name)}</b>: {escape(self.verdict.sentence)}</p>{table}"
 
+    @property
+    def curve(self) -> SpeedupCurve:
+        """The speedup by depth, as the plots take it."""
+        from leapmodel.plots import SpeedupCurve
+
+        return SpeedupCurve(self.draft.name, self.depths, self.speedup, self.speedup_ci95)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the speedup by depth with its band; see :func:`leapmodel.plots.plot_speedup`."""
         from leapmodel.plots import plot_speedup
 
-        return plot_speedup([self], ax=ax)
+        return plot_speedup([self.curve], ax=ax, origin=self.trace_origin)
+
+    def plot_round_cost(self, ax: Axes | None = None) -> Axes:
+        """Draw where the time goes; see :func:`leapmodel.plots.plot_round_cost`."""
+        from leapmodel.plots import plot_round_cost
+
+        parts = {
+            "wait for verification": self.wait_inflation,
+            "draft calls": self.draft_cost * self.replay.calls_per_round,
+            "proposals' tools": self.replay.proposal_tools_per_round,
+            "target's tools": self.target_tool_term,
+        }
+        return plot_round_cost(
+            self.depths,
+            {label: per_round / self.commits for label, per_round in parts.items()},
+            sequential=1 + self.tool_cost * self.tool_step_share,
+            title=f"Where the time goes: {self.draft.name}",
+            ax=ax,
+        )
 
 
 def predict(

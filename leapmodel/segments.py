@@ -21,10 +21,13 @@ class EqualLength(NamedTuple):
         Which segments these are.
     steps : ndarray of int, shape (length, segments)
         Their steps: one column per segment, one row per position.
+    gen_s : ndarray, shape (length, segments)
+        Seconds of generation of these steps.
     """
 
     which: Ints
     steps: Ints
+    gen_s: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +140,11 @@ class Segments:
         """
         order = np.argsort(self.lengths, kind="stable")
         bounds = np.flatnonzero(np.diff(self.lengths[order])) + 1
-        return [
-            EqualLength(which, self.starts[which] + np.arange(self.lengths[which[0]])[:, None])
-            for which in np.split(order, bounds)
-        ]
+        blocks = []
+        for which in np.split(order, bounds):
+            steps = self.starts[which] + np.arange(self.lengths[which[0]])[:, None]
+            blocks.append(EqualLength(which, steps, self.gen_s[steps]))
+        return blocks
 
     @property
     def steps_by_group(self) -> Floats:
@@ -150,6 +154,8 @@ class Segments:
 
     def sum_by_group(self, per_step: np.ndarray) -> Floats:
         """Return sums of a per-step array by group, shape (n_groups,)."""
+        if self.n_groups == 1:
+            return np.sum(per_step, dtype=np.float64, keepdims=True)
         per_segment = np.add.reduceat(np.asarray(per_step, dtype=np.float64), self.starts)
         sums = np.bincount(self.groups, weights=per_segment, minlength=self.n_groups)
         return sums.astype(np.float64, copy=False)

@@ -125,9 +125,11 @@ def command(
         )
     answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
     if plot is not None:
-        from leapmodel.plots import save
+        from leapmodel.plots import save, side_by_side
 
-        save(answer.plot(), plot)
+        left, right = side_by_side(2)
+        answer.plot_round_cost(right)
+        save(answer.plot(left), plot)
     if as_json:
         print_json(answer.to_dict())
         return

@@ -3,12 +3,11 @@
 The paper's traces are not public. These are made so that the numbers it prints about them come
 out: lengths of the tasks, step times, and where each draft was right. Use them to see the paper's
 tables come out of the replay, and to try the package; learn nothing from them that the paper does
-not say. ``python -m leapmodel.paper.reconstruction -o traces/reconstructed`` writes the files.
+not say. ``python -m leapmodel.paper.reconstruct -o traces/reconstructed`` writes the files.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -136,22 +135,6 @@ def write_reconstruction(made: Reconstruction, folder: str | Path) -> list[Path]
     return paths
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the files of every reconstructed benchmark and print how they compare."""
-    from leapmodel.paper.reconstruction_check import compare
-
-    parser = argparse.ArgumentParser(
-        prog="python -m leapmodel.paper.reconstruction", description=main.__doc__
-    )
-    parser.add_argument("-o", "--output", required=True, type=Path, help="an existing folder")
-    folder = parser.parse_args(arguments).output
-    for benchmark in WORKLOADS:
-        made = reconstruct(benchmark)
-        for path in write_reconstruction(made, folder):
-            print(f"wrote {path}")
-        print(compare(made).summary())
-
-
 def _shuffled(values: list[int], rng: random.Random) -> list[int]:
     keys = [rng.random() for _ in values]
     return [values[i] for i in sorted(range(len(values)), key=keys.__getitem__)]
@@ -202,7 +185,7 @@ def _about(workload: Workload, what: str, how: str) -> dict[str, object]:
         "benchmark": workload.benchmark,
         "target_model": f"none ran; stands for {workload.target_model}",
         "how": how,
-        "made_by": "python -m leapmodel.paper.reconstruction",
+        "made_by": "python -m leapmodel.paper.reconstruct",
         "warnings": [WARNING],
     }
 
@@ -227,7 +210,3 @@ def _how_predictions(workload: Workload) -> str:
         "long; which task of a given length a draft does well on is arbitrary, and independent "
         "from draft to draft."
     )
-
-
-if __name__ == "__main__":
-    main()

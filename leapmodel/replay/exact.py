@@ -189,19 +189,18 @@ def _expected_waits(
     E[max(t_i ... t_(i+A))] = t_i + sum_a Pr[A >= a] (M_a - M_(a-1)) with M_a the maximum of the
     first a + 1 steps; past the segment's end M stops growing, which is the cap on A.
     """
-    wanted = {int(k): d for d, k in enumerate(depths)}
     out = np.empty((len(depths), len(segments.starts)))
-    for which, steps in segments.by_length:
-        length, gen_s = len(steps), segments.gen_s[steps]
-        maximum, expected = gen_s, gen_s.copy()
-        for a in range(1, int(depths[-1]) + 1):
-            if a < length:
-                before, maximum = maximum[:-1], np.maximum(maximum[:-1], gen_s[a:])
-                growth = maximum - before
-                growth *= survival[a]
-                expected[:-a] += growth
-            if (d := wanted.get(a)) is not None:
-                out[d, which] = visits[d, :length] @ expected
+    deepest = int(depths[-1])
+    first_depth = np.searchsorted(depths, np.arange(deepest + 1))  # that reaches position a
+    weights = [survival[a] * visits[first_depth[a] :] for a in range(deepest + 1)]
+    for block in segments.by_length:
+        length = len(block.gen_s)
+        waits = weights[0][:, :length] @ block.gen_s
+        maximum = block.gen_s
+        for a in range(1, min(deepest, length - 1) + 1):
+            before, maximum = maximum[:-1], np.maximum(maximum[:-1], block.gen_s[a:])
+            waits[first_depth[a] :] += weights[a][:, : length - a] @ (maximum - before)
+        out[:, block.which] = waits
     return sum_segments_by_group(segments, out)
 
 

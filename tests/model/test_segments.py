@@ -24,11 +24,12 @@ def test_lengths_positions_and_remaining_steps() -> None:
 def test_by_length_holds_every_step_once_in_order() -> None:
     segments = random_segments(np.random.default_rng(0), n_segments=80, longest=9)
     seen = []
-    for which, steps in segments.by_length:
+    for which, steps, gen_s in segments.by_length:
         assert steps.shape == (len(steps), len(which))
         assert (segments.lengths[which] == len(steps)).all()
         assert_array_equal(steps[0], segments.starts[which])
         assert (np.diff(steps, axis=0) == 1).all()
+        assert_array_equal(gen_s, segments.gen_s[steps])
         seen.append(steps.ravel())
     assert_array_equal(np.sort(np.concatenate(seen)), np.arange(segments.n_steps))
     lengths = [len(block.steps) for block in segments.by_length]

@@ -7,9 +7,9 @@ import pytest
 from leapmodel.errors import UsageError
 from leapmodel.hits import compare_predictions
 from leapmodel.paper.hit_placement import Aim, count_rounds, place_hits
+from leapmodel.paper.reconstruct import main
 from leapmodel.paper.reconstruction import (
     WARNING,
-    main,
     reconstruct,
     write_reconstruction,
 )
