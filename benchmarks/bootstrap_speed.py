@@ -25,7 +25,7 @@ def bootstrap_figures() -> list[Figure]:
         done = subprocess.run([sys.executable, __file__], capture_output=True, text=True)
         if done.returncode:
             error = done.stderr.strip().splitlines()[-1]
-            return [Figure("bootstrap", unit="s", target=200, note=error)]
+            return [Figure("bootstrap", unit="MB", target=200, note=error)]
         one_s, one_mb = map(float, done.stdout.split())
         seconds.append(one_s)
         megabytes.append(one_mb)

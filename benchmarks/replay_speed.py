@@ -26,7 +26,7 @@ def replay_figures() -> list[Figure]:
     tasks = np.sort(rng.integers(0, N_TASKS, N_SEGMENTS))
     pooled = Segments(gen_s, starts)
     by_task = Segments(gen_s, starts, groups=tasks, n_groups=N_TASKS)
-    one = Segments(gen_s, starts=[0])
+    one = Segments(gen_s, starts=np.array([0]))
     by_step = rng.random(N_STEPS)
     return [
         *_against_plain_python(pooled),

@@ -20,7 +20,7 @@ MIN_TASKS = 10
 """Below this many tasks no interval is given."""
 MAX_CELLS = 10_000
 """More tasks than this are resampled in random batches, see :func:`task_cells`."""
-_SLAB_BYTES = 32 * 2**20
+_SLAB_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def resample_weights(n_tasks: int, n_resamples: int, rng: np.random.Generator) -
     """Yield slabs of multinomial weights, shape (some resamples, n_tasks).
 
     Row b says how often each task was drawn in resample b. The slabs together have
-    ``n_resamples`` rows; none takes more than 32 MB, unless a single row does.
+    ``n_resamples`` rows; none takes more than 16 MB, unless a single row does.
 
     Raises
     ------

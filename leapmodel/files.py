@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.jsonlines import encoding_of, iter_json_lines, open_binary
+from leapmodel.jsonlines import damage_named, encoding_of, iter_json_lines, open_binary
 
 _METADATA_KEY = b"leapmodel"
 _PARQUET_MAGIC = b"PAR1"
@@ -96,7 +96,7 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
         raise DataError(
             path, expected="a file", found="a pipe or a device (save it to a file first)"
         )
-    with open_binary(path) as stream:
+    with open_binary(path) as stream, damage_named(path):
         head = stream.read(4096)
     if head.startswith(_PARQUET_MAGIC):
         table = _read_parquet(path)

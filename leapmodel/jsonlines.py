@@ -1,10 +1,16 @@
-"""Read JSON Lines one record at a time, and say exactly which line is not one."""
+"""Read JSON Lines one record at a time, and say exactly which line is not one.
+
+Files compressed with gzip are read as they are.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +51,7 @@ def iter_json_lines(
         on_bad_line(error)
 
     seen_any = False
-    with open_binary(path) as stream:
+    with open_binary(path) as stream, damage_named(path):
         number = 0
         while raw := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -83,9 +89,28 @@ def iter_json_lines(
 def open_binary(path: str | Path) -> Any:
     """Open a file for reading bytes; a person's mistake in the path becomes a one-line error."""
     try:
-        return open(path, "rb")
+        stream = open(path, "rb")  # noqa: SIM115  (the caller closes it)
+        if stream.read(2) == _GZIP:
+            stream.close()
+            return gzip.open(path, "rb")
+        stream.seek(0)
+        return stream
     except IsADirectoryError:
         raise DataError(path, expected="a file", found="a folder") from None
+    except OSError as error:
+        raise DataError(
+            path, expected="a readable file", found=(error.strerror or str(error)).lower()
+        ) from None
+
+
+@contextmanager
+def damage_named(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong while bytes are read, such as a broken gzip file, into one line."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        found = str(error).lower() or "damaged gzip data"
+        raise DataError(path, expected="whole gzip data", found=found) from None
     except OSError as error:
         raise DataError(
             path, expected="a readable file", found=(error.strerror or str(error)).lower()
@@ -97,15 +122,15 @@ def encoding_of(head: bytes) -> str | None:
 
     Examples
     --------
-    >>> encoding_of(b"\x1f\x8b\x08")
-    'gzip-compressed data (unpack it first: gunzip)'
+    >>> encoding_of(b"BZh9")
+    'bzip2-compressed data (unpack it first: bunzip2)'
     """
     return next((found for magic, found in _MAGIC.items() if head.startswith(magic)), None)
 
 
 _ARRAY = "a JSON array (write one object a line, as `jq -c '.[]'` does)"
+_GZIP = b"\x1f\x8b"
 _MAGIC = {
-    b"\x1f\x8b": "gzip-compressed data (unpack it first: gunzip)",
     b"\x28\xb5\x2f\xfd": "zstd-compressed data (unpack it first: unzstd)",
     b"BZh": "bzip2-compressed data (unpack it first: bunzip2)",
     b"\xfd7zXZ": "xz-compressed data (unpack it first: unxz)",

@@ -25,6 +25,8 @@ class Place:
         The file.
     line : int, optional
         1-based line of the record.
+    row : int, optional
+        1-based place of the record in a JSON array.
 
     Examples
     --------
@@ -40,10 +42,18 @@ class Place:
 
     source: str | Path
     line: int | None = None
+    row: int | None = None
 
     def error(self, field: str | None, expected: str, found: str) -> DataError:
         """Build the error of a field of this record."""
-        return DataError(self.source, line=self.line, column=field, expected=expected, found=found)
+        return DataError(
+            self.source,
+            line=self.line,
+            row=self.row,
+            column=field,
+            expected=expected,
+            found=found,
+        )
 
     def wrong(self, value: object, field: str, expected: str) -> DataError:
         """Build the error of a value that is not what was expected."""

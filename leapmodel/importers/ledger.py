@@ -16,6 +16,8 @@ class Ledger:
     ----------
     lenient : bool, default False
         Drop a bad task and go on, instead of raising its error.
+    keep_messages : bool, default False
+        Whether readers should fill in the messages of each step.
 
     Attributes
     ----------
@@ -37,8 +39,9 @@ class Ledger:
     ['calls without a result: 2 (first in task_1)']
     """
 
-    def __init__(self, *, lenient: bool = False) -> None:
+    def __init__(self, *, lenient: bool = False, keep_messages: bool = False) -> None:
         self.lenient = lenient
+        self.keep_messages = keep_messages
         self.dropped: list[Dropped] = []
         self.failed: list[str] = []
         self.models: dict[str, None] = {}

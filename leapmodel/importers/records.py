@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from leapmodel.importers.ledger import Ledger
+
+Message: TypeAlias = dict[str, Any]
+"""One chat message: ``role``, ``content``, and ``tool_calls`` or ``tool_call_id`` where due."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a file, for telling its format.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    head : bytes
+        Its first 64 KB, decompressed.
+    record : object
+        The first line if it is JSON by itself, else the whole file if it is JSON and short enough
+        to fit in ``head``, else None.
+    """
+
+    path: Path
+    head: bytes
+    record: Any = None
+
+    def has_keys(self, *names: str) -> bool:
+        """Return whether all these occur as JSON keys in the head."""
+        return all(f'"{name}"'.encode() in self.head for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +55,11 @@ class Step:
         Start of the generation, seconds since 1970.
     prompt_tokens, cached_tokens, completion_tokens : int, optional
         As the log counts them; None where it does not.
+    before : sequence of dict
+        Chat messages that entered the context since the previous step (system, user, tool), and
+    said : dict or None
+        the assistant message of this step, in the shape of the OpenAI chat format. Filled in only
+        if ``ledger.keep_messages``; the contexts of a run are their concatenation.
     """
 
     segment: int
@@ -38,6 +70,8 @@ class Step:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None
+    before: Sequence[Message] = ()
+    said: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +122,8 @@ class Importer:
         The keyword options that ``read_file`` takes, each with a line of help.
     remarks : tuple of str
         What is true of every trace of this format and limits its use; kept as warnings.
+    recognises : callable, optional
+        Whether the beginning of a file is of this format; ``auto`` asks it.
     """
 
     name: str
@@ -96,3 +132,4 @@ class Importer:
     read_file: ReadFile
     options: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    recognises: Callable[[Sample], bool] | None = None

@@ -48,8 +48,9 @@ def trace(step):
         (b"PAR1", None),
         (b"PAR1 and then something else that is long enough PAR1", None),
         (
-            gzip.compress(b"{}"),
-            "expected Parquet or JSON Lines, found gzip-compressed data (unpack it first: gunzip)",
+            gzip.compress(b'{"task": "a"}\n' * 400)[:-20],
+            "expected whole gzip data, found compressed file ended before the"
+            " end-of-stream marker was reached",
         ),
         (
             b"PK\x03\x04\0\0",
@@ -405,3 +406,11 @@ def test_every_refusal_is_one_of_the_packages_own(tmp_path):
         for lenient in (False, True):
             with contextlib.suppress(LeapModelError):
                 read_trace(path, lenient=lenient)
+
+
+def test_gzip_is_read_as_it_is(tmp_path):
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"leapmodel": "trace"}\n{"task": "a", "step": 0}\n'))
+    table = files.read_table(path, kind="trace")
+    assert table.frame["task"].tolist() == ["a"]
+    assert table.positions.tolist() == [2]

@@ -86,7 +86,7 @@ def test_memory_stays_small() -> None:
     resampled_sums(table, 500, rng=np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200e6
+    assert peak < 120e6
 
 
 @pytest.mark.parametrize(
