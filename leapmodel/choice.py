@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best, tasks_needed
+from leapmodel.break_even import break_even
 from leapmodel.draft import Draft
 from leapmodel.equations import DepthRule, depth_rule, depth_rule_simplified
 from leapmodel.errors import UsageError
 from leapmodel.money import Money, Prices, money_of
-from leapmodel.predictor import SCHEMA_VERSION, Prediction, plain_values, predict, speedups
+from leapmodel.predictor import (
+    DEPTHS,
+    SCHEMA_VERSION,
+    Prediction,
+    made_with,
+    nearly_as_good,
+    plain_values,
+    predict,
+    require_trace,
+    speedups,
+    unknown_of,
+)
 from leapmodel.replay import (
     Terminal,
     VerificationWork,
@@ -25,13 +36,10 @@ from leapmodel.replay import (
 )
 from leapmodel.segments import Floats, Ints
 from leapmodel.trace import Trace
-from leapmodel.verdict import Verdict, give_verdict
+from leapmodel.verdict import Unknown, Verdict, give_verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-NEARLY_AS_GOOD = 0.02
-"""A shallower depth that loses less speedup than this is mentioned beside the best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +74,7 @@ class DraftChoice:
     money: Money | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """Every draft x depth, and the recommendation.
 
@@ -100,6 +108,16 @@ class Choice:
     advice: tuple[str, ...]
     warnings: tuple[str, ...]
     conditional_on: tuple[str, ...]
+    seed: int
+    n_resamples: int
+
+    def __repr__(self) -> str:
+        v = self.verdict
+        best = f"{v.draft} at k = {v.depth}, {v.speedup:.2f}x"
+        return f"<Choice among {len(self.drafts)} drafts: {best}, {v.decision}>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row a draft and depth.
@@ -156,8 +174,9 @@ class Choice:
             drafts.append({**choice.prediction.to_dict(), **table, **rule})
         return {
             "schema_version": SCHEMA_VERSION,
+            "made_with": made_with(self.seed, self.n_resamples),
+            "trace": self.drafts[0].prediction.about_trace,
             "depths": self.depths.tolist(),
-            "tasks": self.n_tasks,
             "half_width": self.half_width,
             "completion_tokens": self.completion_tokens,
             "ceiling": plain_values(self.ceiling),
@@ -196,8 +215,8 @@ class Choice:
 
 def choose(
     trace: Trace,
-    drafts: Sequence[Draft],
-    depths: Sequence[int] | np.ndarray,
+    drafts: Draft | Sequence[Draft],
+    depths: Sequence[int] | np.ndarray = DEPTHS,
     *,
     terminal: Terminal = "accepted",
     prices: Prices | None = None,
@@ -212,9 +231,9 @@ def choose(
     ----------
     trace : Trace
         The workload, run sequentially.
-    drafts : sequence of Draft
+    drafts : Draft or sequence of Draft
         The evidence for each candidate, with different names.
-    depths : array_like of int
+    depths : array_like of int, default 1 to 6
         The depths k.
     terminal : {"accepted", "probe"}, default "accepted"
         As for :func:`~leapmodel.predictor.predict`.
@@ -235,7 +254,20 @@ def choose(
     ------
     UsageError
         If there is no draft, or two have one name, or prices are given for a trace without tokens.
+
+    Examples
+    --------
+    >>> from leapmodel.draft import stated_draft
+    >>> trace = Trace.from_frame(pd.DataFrame({
+    ...     "task": [f"t{i // 4}" for i in range(80)], "step": [0, 1, 2, 3] * 20,
+    ...     "gen_s": 1.0, "action": "ls({})"}))
+    >>> choose(trace, [stated_draft(0.9, cost=0.3, name="big"),
+    ...                stated_draft(0.7, cost=0.05, name="small")], [1, 2])
+    <Choice among 2 drafts: small at k = 2, 1.64x, deploy>
     """
+    require_trace(trace)
+    if isinstance(drafts, Draft):
+        drafts = [drafts]
     if not drafts:
         raise UsageError("expected at least one draft to choose from")
     names = [draft.name for draft in drafts]
@@ -269,6 +301,8 @@ def choose(
         conditional_on=tuple(
             dict.fromkeys(f"{p.draft.name}: {c}" for p in predictions for c in p.conditional_on)
         ),
+        seed=seed,
+        n_resamples=n_resamples,
     )
 
 
@@ -302,7 +336,7 @@ def _one_draft(
             proposal_rates=replay.proposal_rates[at_depth],
             wait_growth=np.diff(replay.wait_inflation, prepend=1.0),
         ),
-        break_even=_break_even(trace, prediction),
+        break_even=break_even(trace, prediction),
         perfect_at_cost=speedups(
             exact_replay(segments, 1.0, prediction.depths, terminal=prediction.terminal), call_s
         ),
@@ -313,24 +347,6 @@ def _one_draft(
         ),
         money=None if prices is None else money_of(trace, work, prices),
     )
-
-
-def _break_even(trace: Trace, prediction: Prediction) -> Floats:
-    """Find the acceptance at which S = 1: one for all positions, at this draft's cost."""
-
-    def excess(acceptance: float, depth: int) -> float:
-        replay = exact_replay(trace.segments, acceptance, [depth], terminal=prediction.terminal)
-        return float(speedups(replay, prediction.call_s)[0]) - 1.0
-
-    found = []
-    for depth in prediction.depths.tolist():
-        if excess(0.0, depth) >= 0:  # a draft that costs nothing never loses
-            found.append(0.0)
-        elif excess(1.0, depth) <= 0:
-            found.append(np.nan)
-        else:
-            found.append(float(brentq(excess, 0.0, 1.0, args=(depth,), xtol=1e-4)))
-    return np.array(found)
 
 
 def _best(predictions: Sequence[Prediction], n_tasks: int) -> Verdict:
@@ -349,23 +365,24 @@ def _best(predictions: Sequence[Prediction], n_tasks: int) -> Verdict:
         n_tasks=n_tasks,
         n_configurations=len(estimates),
         conditional_on=predictions[best // n_depths].conditional_on,
+        unknown=_unknown(predictions, best // n_depths, best % n_depths),
     )
+
+
+def _unknown(predictions: Sequence[Prediction], draft: int, depth: int) -> Unknown | None:
+    """Return what is unknown of the best draft; any draft's unknown hits could change a "don't"."""
+    chosen = predictions[draft]
+    unknown = unknown_of(chosen.draft, chosen.bounds, depth)
+    if unknown is None:
+        return None
+    highest = max(float(p.bounds[1].max()) for p in predictions if p.bounds is not None)
+    return unknown._replace(if_all_hit=highest)
 
 
 def _advice(choices: Sequence[DraftChoice], verdict: Verdict) -> list[str]:
     """Answer what a person would ask next, such as for something nearly as good and cheaper."""
     chosen = next(c for c in choices if c.prediction.draft.name == verdict.draft)
-    p = chosen.prediction
-    advice = []
-    close = p.depths[(p.speedup >= verdict.speedup - NEARLY_AS_GOOD) & (p.depths < verdict.depth)]
-    if len(close) and verdict.speedup > 1:
-        at = int(np.flatnonzero(p.depths == close[0])[0])
-        best = int(np.flatnonzero(p.depths == verdict.depth)[0])
-        asked = p.replay.requests_per_step
-        advice.append(
-            f"Nearly as good: k = {close[0]} ({p.speedup[at]:.2f}x) with {asked[at]:.2f} instead of"
-            f" {asked[best]:.2f} verification requests per committed step."
-        )
+    advice = nearly_as_good(chosen.prediction, verdict)
     hopeless = [c.prediction.draft.name for c in choices if float(c.perfect_at_cost.max()) <= 1.0]
     if hopeless:
         advice.append(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from leapmodel.actions import tool_names
 from leapmodel.trace import Trace
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ FASTEST_TOKENS_PER_S = 2_000
 """No engine generates faster for one request: the time must be something else."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Description:
     """Figures of a trace.
 
@@ -47,6 +49,9 @@ class Description:
         boundary tool) or an output that did not parse.
     boundary_steps : int
         Steps that call a boundary tool.
+    tools : pandas.DataFrame
+        ``tool``, ``steps`` that call it, ``share`` of all steps, ``tool_s`` mean tool seconds of
+        those steps, ``boundary`` whether it is a boundary tool; the most frequent first.
     tokens : dict of str to float
         Means of the token columns, where they exist.
     longest : pandas.DataFrame
@@ -69,6 +74,7 @@ class Description:
     tool_time_share: float
     segment_ends: dict[str, int]
     boundary_steps: int
+    tools: pd.DataFrame
     tokens: dict[str, float]
     longest: pd.DataFrame
     suspicious: tuple[str, ...]
@@ -76,6 +82,12 @@ class Description:
     metadata: dict[str, Any]
     dropped: int
     times: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<Description of {self.tasks} tasks, {self.steps} steps>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -95,6 +107,8 @@ class Description:
             "tool_time_share": self.tool_time_share,
             "segment_ends": self.segment_ends,
             "boundary_steps": self.boundary_steps,
+            "boundary_tools": self.metadata.get("boundary_tools", []),
+            "tools": self.tools.to_dict(orient="records"),
             "tokens": self.tokens,
             "longest_steps": self.longest.to_dict(orient="records"),
             "suspicious": list(self.suspicious),
@@ -178,6 +192,7 @@ def describe(trace: Trace) -> Description:
         tool_time_share=float(tool_s.sum() / (tool_s.sum() + gen_s.sum())),
         segment_ends=_segment_ends(trace),
         boundary_steps=int(trace.is_boundary.sum()),
+        tools=_tools(trace),
         tokens=tokens,
         longest=trace.frame.loc[longest, ["task", "run", "step", "gen_s"]]
         .assign(share=gen_s[longest] / gen_s.sum())
@@ -187,6 +202,29 @@ def describe(trace: Trace) -> Description:
         metadata={k: v for k, v in trace.metadata.items() if k != "warnings"},
         dropped=len(trace.dropped),
         times=gen_s,
+    )
+
+
+def _tools(trace: Trace) -> pd.DataFrame:
+    """Return one row a tool; a step of parallel calls counts for each of its tools."""
+    by_action = trace.frame.assign(action=trace.actions).groupby("action", sort=False)["tool_s"]
+    seconds: dict[str, float] = {}
+    for action, total in by_action.sum().items():
+        for name in set(tool_names(str(action))):
+            seconds[name] = seconds.get(name, 0.0) + float(total)
+    patterns = [str(pattern) for pattern in trace.metadata.get("boundary_tools", [])]
+    return pd.DataFrame(
+        [
+            {
+                "tool": name,
+                "steps": steps,
+                "share": steps / trace.n_steps,
+                "tool_s": seconds[name] / steps,
+                "boundary": any(fnmatchcase(name, pattern) for pattern in patterns),
+            }
+            for name, steps in trace.tool_steps.items()
+        ],
+        columns=["tool", "steps", "share", "tool_s", "boundary"],
     )
 
 
@@ -203,7 +241,11 @@ def _segment_ends(trace: Trace) -> dict[str, int]:
     last = trace.segment_starts + trace.segment_lengths - 1
     kinds = trace.frame["kind"].to_numpy(dtype=object)[last]
     boundary = trace.is_boundary[last]
-    names = {"respond": "reply", "terminate": "end of task", "tool": "tool call (step cap)"}
+    names = {
+        "respond": "reply",
+        "terminate": "end of task",
+        "tool": "tool call (step cap, or the log ends)",
+    }
     found: dict[str, int] = {}
     for kind, is_boundary in zip(kinds, boundary, strict=True):
         name = "boundary tool" if is_boundary else names.get(kind, "output that did not parse")
@@ -211,11 +253,17 @@ def _segment_ends(trace: Trace) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
+def _steps(mask: np.ndarray) -> str:
+    n = int(mask.sum())
+    return f"{n} step{'s' * (n > 1)}"
+
+
 def _suspicious(trace: Trace) -> list[str]:
     gen_s = trace.gen_s
     said = []
-    if n := int((gen_s < INSTANT_S).sum()):
-        said.append(f"{n} steps took less than {INSTANT_S * 1000:g} ms: not generation times?")
+    if (gen_s < INSTANT_S).any():
+        short = _steps(gen_s < INSTANT_S)
+        said.append(f"{short} took less than {INSTANT_S * 1000:g} ms: not generation times?")
     values, counts = np.unique(gen_s, return_counts=True)
     top = int(np.argmax(counts))
     if len(values) == 1 and len(gen_s) > 1:
@@ -227,16 +275,16 @@ def _suspicious(trace: Trace) -> list[str]:
     long = gen_s > LONG_TIMES_MEDIAN * median
     if long.any():
         said.append(
-            f"{int(long.sum())} steps took over {LONG_TIMES_MEDIAN} times the median"
-            f" ({median:.3g} s) and hold {gen_s[long].sum() / gen_s.sum():.0%} of the generation"
+            f"{_steps(long)} took over {LONG_TIMES_MEDIAN} times the median"
+            f" ({median:.3g} s), with {gen_s[long].sum() / gen_s.sum():.0%} of the generation"
             " time: queues or retries?"
         )
     if "completion_tokens" in trace.frame:
         rate = trace.frame["completion_tokens"].to_numpy(float) / gen_s
-        fast = int((rate > FASTEST_TOKENS_PER_S).sum())
-        if fast:
+        fast = rate > FASTEST_TOKENS_PER_S
+        if fast.any():
             said.append(
-                f"{fast} steps generated over {FASTEST_TOKENS_PER_S:,} tokens a second: their"
+                f"{_steps(fast)} generated over {FASTEST_TOKENS_PER_S:,} tokens a second: their"
                 " times can't be whole generations"
             )
     if not (trace.tool_s > 0).any():

@@ -68,7 +68,7 @@ class DraftCost:
         return ratio if self.unit == "seconds" else ratio * mean_gen_s
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draft:
     """The evidence for one draft.
 
@@ -99,7 +99,10 @@ class Draft:
     known: TeacherForced | None = None
     conditional_on: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    facts: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, float | int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Draft {self.name}: {self.source}>"
 
     @property
     def coverage(self) -> float | None:
@@ -112,7 +115,7 @@ def stated_draft(
     *,
     latency_s: float | None = None,
     cost: float | None = None,
-    name: str = "stated",
+    name: str = "stated draft",
 ) -> Draft:
     """Return a draft described by figures that somebody states.
 
@@ -125,7 +128,7 @@ def stated_draft(
         Seconds of one draft call, >= 0.
     cost : float, optional
         The same over t_gen, d. Exactly one of the two must be given.
-    name : str, default "stated"
+    name : str, default "stated draft"
         For tables.
 
     Raises
@@ -194,7 +197,7 @@ def draft_from_predictions(
     counts = count_hits(of, steps, same_tasks=same)
     label = name or chosen.draft_names[0]
     _require_known(counts, label)
-    conditional: list[str] = []
+    conditional = _unknown_condition(steps) if same else []
     timed = np.isfinite(aligned.latency_s)
     if latency_s is not None or cost is not None:
         price, unit = _stated_cost(latency_s, cost)
@@ -221,8 +224,8 @@ def draft_from_predictions(
         price,
         known=forced if same else None,
         conditional_on=tuple(conditional),
-        warnings=_coverage_warnings(steps, label),
-        facts={**_hit_facts(counts), "repeats": float(len(steps.known))},
+        warnings=(*chosen.metadata.get("warnings", ()), *_coverage_warnings(steps, label)),
+        facts={**_hit_facts(counts), "repeats": len(steps.known)},
     )
 
 
@@ -272,7 +275,12 @@ def draft_from_run(
     compared = compare_runs(of, run)
     counts = count_hits(of, compared.steps, same_tasks=same)
     _require_known(counts, name)
-    conditional: list[str] = []
+    conditional = _unknown_condition(compared.steps) if same else []
+    run_warnings = [
+        f"{name}: the tool {tool} is used often by one of the two runs and never by the other:"
+        " harness noise? (import --drop-tool leaves it out)"
+        for tool in compared.unshared_tools
+    ]
     acceptance: Acceptance = PooledAcceptance(counts)
     if pool == "position":
         acceptance = PooledAcceptance(
@@ -297,10 +305,10 @@ def draft_from_run(
         price,
         known=TeacherForced(compared.steps, counts) if same else None,
         conditional_on=tuple(conditional),
-        warnings=_coverage_warnings(compared.steps, name),
+        warnings=(*run_warnings, *_coverage_warnings(compared.steps, name)),
         facts={
             **_hit_facts(counts),
-            "paired_tasks": float(compared.paired_tasks),
+            "paired_tasks": compared.paired_tasks,
             "unmatched_cost": compared.unmatched_cost,
         },
     )
@@ -328,14 +336,19 @@ def _require_known(counts: HitCounts, name: str) -> None:
         )
 
 
+def _unknown_condition(steps: StepHits) -> list[str]:
+    unknown = 1 - steps.coverage
+    return [f"the {unknown:.0%} of steps not known being like the others"] if unknown > 0 else []
+
+
 def _coverage_warnings(steps: StepHits, name: str) -> tuple[str, ...]:
     if steps.coverage >= LOW_COVERAGE:
         return ()
     return (
-        f"{name}: the outcome is known on {steps.coverage:.0%} of the steps only, the early ones;"
-        " the rest is taken to be like them",
+        f"{name}: the outcome is known on {steps.coverage:.0%} of the steps only; the rest is taken"
+        " to be like them (with an independent run they are the early ones)",
     )
 
 
-def _hit_facts(counts: HitCounts) -> dict[str, float]:
-    return {"known": float(counts.known[:, 0].sum()), "hits": float(counts.hits[:, 0].sum())}
+def _hit_facts(counts: HitCounts) -> dict[str, float | int]:
+    return {"known": int(counts.known[:, 0].sum()), "hits": int(counts.hits[:, 0].sum())}

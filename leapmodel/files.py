@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +119,25 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
             + (" (written by a newer leapmodel?)" if newer else ""),
         )
     return table
+
+
+def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata whose ``warnings`` are a list of text and whose ``origin`` is text.
+
+    These two are shown to people; a file may hold anything there.
+
+    Examples
+    --------
+    >>> plain_metadata({"warnings": "slow clock", "engine": "vllm"})
+    {'warnings': ['slow clock'], 'engine': 'vllm'}
+    """
+    plain = dict(metadata)
+    if "warnings" in plain:
+        said = plain["warnings"]
+        plain["warnings"] = [str(w) for w in (said if isinstance(said, (list, tuple)) else [said])]
+    if plain.get("origin") is not None:
+        plain["origin"] = str(plain["origin"])
+    return plain
 
 
 def write_table(

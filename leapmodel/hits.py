@@ -18,6 +18,9 @@ from leapmodel.replay import StepOutcomes
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 
+OFTEN = 0.03
+"""A tool in at least this share of the steps is one that the other run should know."""
+
 
 @dataclass(frozen=True, eq=False)
 class StepHits:
@@ -96,6 +99,8 @@ class RunComparison:
         Mean draft step over mean target step, over all steps of both runs.
     paired_tasks : int
         Tasks of the trace that the draft's run has as well.
+    unshared_tools : tuple of str
+        Tools in at least 3% of one run's steps that the other never calls: harness noise?
     """
 
     steps: StepHits
@@ -103,6 +108,7 @@ class RunComparison:
     target_s: np.ndarray
     unmatched_cost: float
     paired_tasks: int
+    unshared_tools: tuple[str, ...]
 
 
 def compare_runs(target: Trace, draft: Trace) -> RunComparison:
@@ -152,6 +158,7 @@ def compare_runs(target: Trace, draft: Trace) -> RunComparison:
         target_s=sum_by_task(target, np.where(known, target.gen_s, 0.0)),
         unmatched_cost=float(draft.gen_s.mean() / target.gen_s.mean()),
         paired_tasks=paired_tasks,
+        unshared_tools=tuple([*_only_in(target, draft), *_only_in(draft, target)]),
     )
 
 
@@ -224,6 +231,13 @@ def shrunken_acceptance(counts: HitCounts) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         shrunk = (hits + strength * pooled) / (known + strength)
     return np.where(known + strength > 0, shrunk, pooled)
+
+
+def _only_in(trace: Trace, other: Trace) -> list[str]:
+    often = OFTEN * trace.n_steps
+    return [
+        name for name, n in trace.tool_steps.items() if n >= often and name not in other.tool_steps
+    ]
 
 
 def _step_hits(target: Trace, known: np.ndarray, actions: np.ndarray) -> StepHits:

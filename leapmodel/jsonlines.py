@@ -134,6 +134,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "zstd-compressed data (unpack it first: unzstd)",
     b"BZh": "bzip2-compressed data (unpack it first: bunzip2)",
     b"\xfd7zXZ": "xz-compressed data (unpack it first: unxz)",
+    b"PAR1": "a Parquet file (if it is a trace, it needs no import)",
     b"PK\x03\x04": "a zip archive (unpack it first: unzip)",
     b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
     b"\xfe\xff": "UTF-16 text (save it as UTF-8)",

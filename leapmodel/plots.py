@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from leapmodel.files import atomic_path
 from leapmodel.verdict import DEPLOY_ABOVE
@@ -26,15 +27,16 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
 
 
-def new_axes(width: float = 6.4, height: float = 4.0) -> Axes:
+def new_axes(width: float = 7.2, height: float = 4.0) -> Axes:
     """Return axes of a figure of its own, without any window or global state."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure.subplots()
 
 
-def side_by_side(n: int, width: float = 4.8, height: float = 3.8) -> list[Axes]:
+def side_by_side(n: int, width: float = 5.6, height: float = 3.8) -> list[Axes]:
     """Return ``n`` axes in a row on one figure."""
-    figure = Figure(figsize=(n * width, height), layout="constrained")
+    layout = ConstrainedLayoutEngine(wspace=0.08)
+    figure = Figure(figsize=(n * width, height), layout=layout)
     return list(figure.subplots(1, n))
 
 
@@ -120,8 +122,9 @@ def plot_speedup(
     ax.set_title("Predicted speedup by depth" + (f" ({origin} trace)" if origin else ""))
     has_bands = any(curve.ci95 is not None for curve in curves)
     ax.legend(
-        framealpha=0.85,
-        edgecolor="none",
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),  # outside: a legend must not hide a line
+        frameon=False,
         fontsize=8,
         title="band: 95% over tasks" if has_bands else None,
         title_fontsize=7,
@@ -138,6 +141,9 @@ def plot_step_times(gen_s: np.ndarray, *, ax: Axes | None = None) -> Axes:
     ax.hist(gen_s, bins=bins, color=COLOURS[0], alpha=0.85)
     if high > low * 1.001:
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter("")
     ax.axvline(gen_s.mean(), color="black", linewidth=1, label=f"mean {gen_s.mean():.3g} s")
     median = float(np.median(gen_s))
     ax.axvline(median, color="black", linewidth=1, linestyle="--", label=f"median {median:.3g} s")
@@ -185,6 +191,6 @@ def plot_round_cost(
         title=title,
     )
     ax.set_ylim(0, 1.35 * max(sequential, float(bottom.max())))  # room for the legend
-    ax.legend(frameon=False, fontsize=8, ncols=2)
+    ax.legend(frameon=False, fontsize=8, ncols=2, loc="upper center")
     ax.spines[["top", "right"]].set_visible(False)
     return ax

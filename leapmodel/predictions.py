@@ -21,7 +21,7 @@ import pandas as pd
 
 from leapmodel.checks import ColumnChecks, Dropped
 from leapmodel.errors import DataError, LeapModelWarning, UsageError, shown
-from leapmodel.files import Table, read_table, table_from_frame, write_table
+from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.trace import Trace
 
 DEFAULT_DRAFT = "draft"
@@ -244,8 +244,9 @@ def predictions_template(trace: Trace) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``task``, ``run``, ``step``, and empty: ``draft`` (may stay empty where there is one draft),
-        ``action`` (left empty = the output did not parse) and ``latency_s`` (may stay empty).
-        Delete the rows of steps that were not predicted.
+        ``action`` and ``latency_s`` (may stay empty if the draft's cost is stated elsewhere). A row
+        with both left empty counts as not predicted; an output that did not parse is an empty
+        action with its latency.
 
     Examples
     --------
@@ -263,6 +264,7 @@ def predictions_template(trace: Trace) -> pd.DataFrame:
 
 
 def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Predictions:
+    metadata = plain_metadata(metadata)
     checks = ColumnChecks(table, lenient=lenient)
     given = table.frame.columns
     if "gen_s" in given and not {"draft", "latency_s"} & set(given):
@@ -291,16 +293,21 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Predictio
     task_of_row = [t if isinstance(t, str) else None for t in columns["task"]] if lenient else []
     dropped = checks.dropped(task_of_row)
     frame = checks.without_dropped(frame, dropped)
-    _refuse_unfilled(frame, table.source)
+    frame = _answered(frame, table.source, metadata)
     frame["task"] = frame["task"].astype(str)
     frame["draft"] = frame["draft"].astype(str)
     origin = replace(table, frame=table.frame[[]], nulls={}, bad_lines=[])
     return Predictions(frame, metadata, tuple(dropped), origin)
 
 
-def _refuse_unfilled(frame: pd.DataFrame, source: str) -> None:
-    """Tell a template that was not filled in from a draft whose output never parsed."""
-    unanswered = (frame["action"].isna() & frame["latency_s"].isna()).to_numpy()
+def _answered(frame: pd.DataFrame, source: str, metadata: dict[str, Any]) -> pd.DataFrame:
+    """Leave out rows that nobody filled in: their steps are unknown, not invalid output.
+
+    A draft that was timed has a latency even where its output did not parse; so where a draft's
+    other rows have one, or the file is a filled-in template, a row with neither action nor latency
+    was never answered.
+    """
+    unanswered = frame["action"].isna() & frame["latency_s"].isna()
     if unanswered.all():
         raise DataError(
             source,
@@ -308,13 +315,16 @@ def _refuse_unfilled(frame: pd.DataFrame, source: str) -> None:
             expected="a predicted action, or its latency_s, in some row",
             found="none filled in (is this the empty template?)",
         )
-    if unanswered.any() and frame["latency_s"].notna().any():
-        warnings.warn(
-            f"{source}: {np.count_nonzero(unanswered)} of {len(frame)} rows have neither action "
-            "nor latency_s and count as invalid output; delete those that were not predicted",
-            LeapModelWarning,
-            stacklevel=4,
-        )
+    timed = frame["latency_s"].notna().groupby(frame["draft"]).transform("any")
+    if "template_for" not in metadata:
+        unanswered &= timed
+    if unanswered.any():
+        metadata["warnings"] = [
+            *metadata.get("warnings", ()),
+            f"{int(unanswered.sum()):,} of {len(frame):,} rows have neither action nor latency_s:"
+            " they count as unknown",
+        ]
+    return frame[~unanswered]
 
 
 def _steps_of(frame: pd.DataFrame, trace: Trace) -> np.ndarray:

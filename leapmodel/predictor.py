@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import pandas as pd
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best, percentile_interval
 from leapmodel.draft import Draft
 from leapmodel.equations import speedup as speedup_of
+from leapmodel.errors import UsageError, shown
 from leapmodel.replay import ReplaySums, Terminal
 from leapmodel.replay.sums import check_depths
 from leapmodel.resampling import Resamples, resample
 from leapmodel.segments import Floats, Ints
 from leapmodel.trace import Trace
-from leapmodel.verdict import Verdict, give_verdict
+from leapmodel.verdict import Unknown, Verdict, give_verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +27,13 @@ if TYPE_CHECKING:
     from leapmodel.plots import SpeedupCurve
 
 SCHEMA_VERSION = 1
+NEARLY_AS_GOOD = 0.02
+"""A shallower depth that loses less speedup than this is mentioned beside the best."""
+DEPTHS = range(1, 7)
+"""The depths that are looked at unless somebody says otherwise."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """What a draft would do for a trace, by depth.
 
@@ -49,8 +55,10 @@ class Prediction:
         On the best depth.
     conditional_on, warnings : tuple of str
         What no interval covers; what limits the data.
-    trace_origin : str or None
-        What kind of numbers the trace holds, if it says so (such as ``"reconstructed"``).
+    about_trace : dict
+        Counts and origin of the trace, for JSON.
+    seed, n_resamples : int
+        Of the bootstrap.
     """
 
     draft: Draft
@@ -66,7 +74,29 @@ class Prediction:
     verdict: Verdict
     conditional_on: tuple[str, ...]
     warnings: tuple[str, ...]
-    trace_origin: str | None = None
+    about_trace: dict[str, Any]
+    seed: int
+    n_resamples: int
+
+    def __repr__(self) -> str:
+        v = self.verdict
+        return (
+            f"<Prediction for {self.draft.name}: {v.speedup:.2f}x at k = {v.depth}, {v.decision}>"
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @property
+    def trace_origin(self) -> str | None:
+        """What kind of numbers the trace holds, if it says so (such as ``"reconstructed"``)."""
+        origin = self.about_trace["origin"]
+        return None if origin is None else str(origin)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Sentences beside the verdict."""
+        return tuple(nearly_as_good(self, self.verdict))
 
     @property
     def depths(self) -> Ints:
@@ -188,9 +218,10 @@ class Prediction:
 
         return {
             "schema_version": SCHEMA_VERSION,
+            "made_with": made_with(self.seed, self.n_resamples),
+            "trace": self.about_trace,
             "draft": self.draft.name,
             "source": self.draft.source,
-            "trace_origin": self.trace_origin,
             "terminal": self.terminal,
             "depths": self.depths.tolist(),
             "commits": listed(self.commits),
@@ -217,9 +248,10 @@ class Prediction:
             "tool_cost": self.tool_cost,
             "tool_step_share": self.tool_step_share,
             "coverage": self.draft.coverage,
-            "evidence": {name: _number(value) for name, value in self.draft.facts.items()},
+            "evidence": dict(self.draft.facts),
             "conditional_on": list(self.conditional_on),
             "warnings": list(self.warnings),
+            "advice": list(self.advice),
             "verdict": self.verdict.to_dict(),
         }
 
@@ -229,7 +261,8 @@ class Prediction:
             ["k", "speedup", "speedup_low", "speedup_high", "commits", "wait_inflation"]
         ].assign(D=self.draft_term, e=self.bonus_loss)
         table = shown.to_string(index=False, float_format=lambda x: f"{x:.2f}", na_rep="-")
-        return f"{self.draft.name}: {self.draft.source}\n{table}\n{self.verdict.sentence}"
+        said = "\n".join([self.verdict.sentence, *self.advice])
+        return f"{self.draft.name}: {self.draft.source}\n{table}\n{said}"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -272,7 +305,7 @@ class Prediction:
 def predict(
     trace: Trace,
     draft: Draft,
-    depths: Sequence[int] | np.ndarray,
+    depths: Sequence[int] | np.ndarray = DEPTHS,
     *,
     terminal: Terminal = "accepted",
     n_resamples: int = N_RESAMPLES,
@@ -286,7 +319,7 @@ def predict(
         The workload, run sequentially.
     draft : Draft
         The evidence for the draft; see :mod:`leapmodel.draft`.
-    depths : array_like of int
+    depths : array_like of int, default 1 to 6
         The depths k, increasing.
     terminal : {"accepted", "probe"}, default "accepted"
         How a segment's last step is decided.
@@ -317,6 +350,7 @@ def predict(
     >>> prediction.speedup.round(3).tolist()  # 4 steps in 2 rounds of 1.1 s, or 1 of 1.3 s
     [1.818, 3.077]
     """
+    require_trace(trace)
     checked = check_depths(depths)
     segments = trace.segments
     replay = draft.acceptance.replay(segments, checked, terminal)
@@ -327,6 +361,7 @@ def predict(
     if trace.n_tasks >= MIN_TASKS:
         resamples = resample(trace, draft, replay, terminal, n_resamples=n_resamples, seed=seed)
     point = speedups(replay, call_s)
+    bounds = _bounds(draft, trace, checked, terminal, call_s)
     best = int(np.argmax(point))
     ci95 = None
     if resamples is not None:
@@ -341,7 +376,7 @@ def predict(
         tool_step_share=float(runs_tool.mean()),
         call_s=call_s,
         resamples=resamples,
-        bounds=_bounds(draft, trace, checked, terminal, call_s),
+        bounds=bounds,
         verdict=give_verdict(
             draft=draft.name,
             depth=int(checked[best]),
@@ -350,11 +385,45 @@ def predict(
             n_tasks=trace.n_tasks,
             n_configurations=len(checked),
             conditional_on=draft.conditional_on,
+            unknown=unknown_of(draft, bounds, best),
         ),
         conditional_on=draft.conditional_on,
         warnings=(*trace.metadata.get("warnings", ()), *draft.warnings),
-        trace_origin=trace.metadata.get("origin"),
+        about_trace=_about(trace),
+        seed=seed,
+        n_resamples=n_resamples,
     )
+
+
+def made_with(seed: int, n_resamples: int) -> dict[str, Any]:
+    """Return what it takes to make a result again, for JSON."""
+    return {"leapmodel": version("leapmodel"), "seed": seed, "resamples": n_resamples}
+
+
+def nearly_as_good(prediction: Prediction, verdict: Verdict) -> list[str]:
+    """Mention a shallower depth that loses next to nothing, if there is one."""
+    p = prediction
+    close = (p.speedup >= verdict.speedup - NEARLY_AS_GOOD) & (p.depths < verdict.depth)
+    if verdict.speedup <= 1 or not close.any():
+        return []
+    at, best = int(np.argmax(close)), int(np.flatnonzero(p.depths == verdict.depth)[0])
+    asked = p.replay.requests_per_step
+    return [
+        f"Nearly as good: k = {p.depths[at]} ({p.speedup[at]:.2f}x) with {asked[at]:.2f} instead of"
+        f" {asked[best]:.2f} verification requests per committed step."
+    ]
+
+
+def require_trace(trace: object) -> None:
+    """Say what to do with a path where a trace is wanted.
+
+    Raises
+    ------
+    UsageError
+        If it is no trace.
+    """
+    if not isinstance(trace, Trace):
+        raise UsageError(f"expected a Trace, as leapmodel.read_trace gives, found {shown(trace)}")
 
 
 def speedups(replay: ReplaySums, call_s: float, *, proposal_tools: bool = True) -> Floats:
@@ -375,6 +444,24 @@ def speedups(replay: ReplaySums, call_s: float, *, proposal_tools: bool = True) 
     if proposal_tools:
         spent = spent + replay.proposal_tool_s
     return (replay.gen_s.sum() + replay.tool_s.sum()) / spent.sum(axis=0)
+
+
+def unknown_of(draft: Draft, bounds: Floats | None, best: int) -> Unknown | None:
+    """Return what is unknown of a draft, at the depth with index ``best``."""
+    if bounds is None or draft.coverage is None:
+        return None
+    return Unknown(draft.coverage, float(bounds[0, best]), float(bounds[1].max()))
+
+
+def _about(trace: Trace) -> dict[str, Any]:
+    kept = ("origin", "format", "source", "target_model", "boundary_tools")
+    return {
+        "tasks": trace.n_tasks,
+        "runs": trace.n_runs,
+        "segments": trace.n_segments,
+        "steps": trace.n_steps,
+        **{name: trace.metadata.get(name) for name in kept},
+    }
 
 
 def _bounds(

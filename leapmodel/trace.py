@@ -1,19 +1,20 @@
 """The sequential trace: one target decision a row, the input of every question asked here.
 
-Key (``task``, ``run``, ``step``). Required columns: ``task`` (text), ``segment`` (whole number),
-``step`` (0, 1, 2, … within a run), ``gen_s`` (seconds of generation, > 0) and ``action`` (canonical
-text or null, see :mod:`leapmodel.actions`; calls written with other spacing or order are brought
-into canonical form). Optional: ``run`` (default 0), ``tool_s`` (seconds of
-tool execution, default 0), ``kind`` (tool / respond / terminate), ``started_s``,
-``prompt_tokens``, ``cached_tokens``, ``completion_tokens``, ``boundary`` (true where a boundary
-tool ended the segment). Other columns are kept untouched.
+Key (``task``, ``run``, ``step``). Required columns: ``task`` (text), ``step`` (0, 1, 2, … within a
+run), ``gen_s`` (seconds of generation, > 0) and ``action`` (canonical text or null, see
+:mod:`leapmodel.actions`; calls written with other spacing or order are brought into canonical
+form). Optional: ``run`` (default 0), ``segment`` (whole number; default: a new one after each
+reply), ``tool_s`` (seconds of tool execution, default 0), ``kind`` (tool / respond / terminate),
+``started_s``, ``prompt_tokens``, ``cached_tokens``, ``completion_tokens``, ``boundary`` (true where
+a boundary tool ended the segment). Other columns are kept untouched.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leapmodel.actions import action_kind, calls_any
+from leapmodel.actions import TERMINAL_ACTIONS, action_kind, calls_any, tool_names
 from leapmodel.checks import ColumnChecks, Dropped
-from leapmodel.errors import LeapModelWarning
-from leapmodel.files import Table, read_table, table_from_frame, write_table
+from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.segments import Segments
 
 KINDS = ("tool", "respond", "terminate")
+OPTIONAL_COLUMNS = (
+    "run",
+    "segment",
+    "tool_s",
+    "kind",
+    "started_s",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+)
 TOKEN_COLUMNS = ("prompt_tokens", "cached_tokens", "completion_tokens")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """A checked sequential trace, in order of task, run and step.
 
@@ -89,6 +99,9 @@ class Trace:
             For the first row that does not fit, or if no task is left.
         """
         return _checked(table_from_frame(frame, source), dict(metadata or {}), lenient)
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self.n_tasks} tasks, {self.n_segments} segments, {self.n_steps} steps>"
 
     @property
     def n_steps(self) -> int:
@@ -183,6 +196,15 @@ class Trace:
             is_boundary=self.is_boundary,
         )
 
+    @cached_property
+    def tool_steps(self) -> dict[str, int]:
+        """How many steps call each tool, the most frequent first."""
+        found: dict[str, int] = {}
+        for action, steps in self.frame["action"].value_counts(sort=False).items():
+            for name in set(tool_names(str(action))):
+                found[name] = found.get(name, 0) + int(steps)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
     @property
     def has_actions(self) -> bool:
         """Whether any step has a parsed action."""
@@ -202,7 +224,8 @@ class Trace:
         Returns
         -------
         Trace
-            With a boolean column ``boundary``; unchanged segments if nothing fits.
+            With a boolean column ``boundary``; unchanged segments if nothing fits. A pattern
+            that fits no tool is noted in the metadata's ``warnings``.
         """
         fits = {
             action: calls_any(action, patterns) for action in self.frame["action"].dropna().unique()
@@ -210,19 +233,22 @@ class Trace:
         boundary = np.fromiter((fits.get(a, False) for a in self.actions), bool, self.n_steps)
         boundary |= self.is_boundary  # a second call adds to the first
         known = list(dict.fromkeys([*self.metadata.get("boundary_tools", []), *patterns]))
-        if not boundary.any():
-            warnings.warn(
-                f"no step calls a tool that fits {', '.join(patterns)}",
-                LeapModelWarning,
-                stacklevel=2,
-            )
+        said = [
+            *self.metadata.get("warnings", ()),
+            *(
+                f"no step calls a tool that fits the boundary pattern {pattern}"
+                for pattern in patterns
+                if not any(fnmatchcase(name, pattern) for name in self.tool_steps)
+            ),
+        ]
         starts = np.zeros(self.n_steps, bool)
         starts[self.segment_starts] = True
         starts[1:] |= boundary[:-1]
         count = np.cumsum(starts)
         count_at_run_start = np.maximum.accumulate(np.where(self.run_starts_mask, count, 0))
         frame = self.frame.assign(segment=count - count_at_run_start, boundary=boundary)
-        return Trace(frame, {**self.metadata, "boundary_tools": known}, self.dropped)
+        metadata = {**self.metadata, "boundary_tools": known, "warnings": said}
+        return Trace(frame, metadata, self.dropped)
 
 
 def read_trace(path: str | Path, *, lenient: bool = False) -> Trace:
@@ -257,12 +283,13 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 
 
 def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
+    metadata = plain_metadata(metadata)
     checks = ColumnChecks(table, lenient=lenient)
-    checks.require(["task", "segment", "step", "gen_s", "action"])
+    checks.require(["task", "step", "gen_s", "action"])
     columns: dict[str, Any] = {
         "task": checks.texts("task"),
         "run": checks.integers("run", default=0),
-        "segment": checks.integers("segment"),
+        "segment": checks.integers("segment", default=0),
         "step": checks.integers("step"),
         "gen_s": checks.numbers("gen_s", above=0),
         "tool_s": checks.numbers("tool_s", at_least=0, default=0.0),
@@ -285,6 +312,9 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
     extra = {n: table.frame[n].infer_objects() for n in given if n not in columns}
     frame = pd.DataFrame({**columns, **extra})
     order = _check_order(checks, frame)
+    if "segment" not in given:
+        frame["segment"] = _segments_from_replies(frame, order)
+    metadata = _with_misspelt(metadata, given)
     task_of_row = [t if isinstance(t, str) else None for t in columns["task"]] if lenient else []
     dropped = checks.dropped(task_of_row)
     frame = checks.without_dropped(frame.take(order), dropped).reset_index(drop=True)
@@ -315,6 +345,30 @@ def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray:
     back = same_run & (segment < np.concatenate(([0], segment[:-1])))
     refuse(back, "segments in order along the steps", "segment")
     return order
+
+
+def _segments_from_replies(frame: pd.DataFrame, order: np.ndarray) -> np.ndarray:
+    """Start a segment after each reply or end of task, as a user turn follows there."""
+    ends = frame["action"].isin(TERMINAL_ACTIONS).to_numpy()[order]
+    first_of_run = frame["step"].to_numpy()[order] == 0
+    before = np.cumsum(ends) - ends
+    at_run_start = np.maximum.accumulate(np.where(first_of_run, before, 0))
+    segment = np.empty(len(order), np.int64)
+    segment[order] = before - at_run_start
+    return segment
+
+
+def _with_misspelt(metadata: dict[str, Any], given: Iterable[str]) -> dict[str, Any]:
+    """Note a column that looks like a misspelt optional one: it would be ignored in silence."""
+    said = []
+    for name in given:
+        absent = [optional for optional in OPTIONAL_COLUMNS if optional not in given]
+        near = get_close_matches(str(name), absent, n=1, cutoff=0.7)
+        if near and name not in OPTIONAL_COLUMNS:
+            said.append(f"the column {name} is not used; is it meant to be {near[0]}?")
+    if not said:
+        return metadata
+    return {**metadata, "warnings": [*metadata.get("warnings", ()), *said]}
 
 
 def _kinds_of(actions: pd.Series) -> pd.Series:

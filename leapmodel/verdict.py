@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from leapmodel.bootstrap import MIN_TASKS
 
@@ -11,8 +11,28 @@ Decision = Literal["deploy", "pilot first", "don't", "cannot tell"]
 
 DEPLOY_ABOVE = 1.10
 """The lower end of the interval must exceed this for "deploy"."""
+ENOUGH_KNOWN = 0.5
+"""With a smaller share of known steps, what the unknown ones would do can overrule the interval."""
 PAPER_WORST_MISS = 0.22
 """The largest miss of the framework's predictions in the paper (Table 12, Gemma on OpenAGI)."""
+
+
+class Unknown(NamedTuple):
+    """What is not known of a draft's outcomes.
+
+    Attributes
+    ----------
+    coverage : float
+        Share of the steps whose outcome is known.
+    if_all_miss : float
+        Speedup of the best configuration if all unknown steps are misses.
+    if_all_hit : float
+        Largest speedup of any configuration if all unknown steps are hits.
+    """
+
+    coverage: float
+    if_all_miss: float
+    if_all_hit: float
 
 
 @dataclass(frozen=True)
@@ -22,7 +42,7 @@ class Verdict:
     Attributes
     ----------
     decision : {"deploy", "pilot first", "don't", "cannot tell"}
-        The lower end above 1.10; from 1 to 1.10; at or below 1; or no interval.
+        The lower end above 1.10; from 1 to 1.10; at or below 1; or not enough is known.
     draft : str
         The configuration it speaks of.
     depth : int
@@ -33,6 +53,8 @@ class Verdict:
         Interval adjusted for having picked the best of several configurations.
     sentence : str
         The recommendation in words.
+    conditional_on : tuple of str
+        What was stated or assumed, and decides with it.
     """
 
     decision: Decision
@@ -41,11 +63,19 @@ class Verdict:
     speedup: float
     ci95: tuple[float, float] | None
     sentence: str
+    conditional_on: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The decision, with its condition if it has one."""
+        stated = self.conditional_on and self.decision in ("deploy", "pilot first")
+        return f"{self.decision}, if what was stated holds" if stated else self.decision
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON."""
         return {
             "decision": self.decision,
+            "conditional": bool(self.conditional_on),
             "draft": self.draft,
             "depth": self.depth,
             "speedup": self.speedup,
@@ -63,6 +93,7 @@ def give_verdict(
     n_tasks: int,
     n_configurations: int,
     conditional_on: tuple[str, ...] = (),
+    unknown: Unknown | None = None,
 ) -> Verdict:
     """Apply the verdict rule to the best configuration.
 
@@ -78,6 +109,9 @@ def give_verdict(
         How many it was chosen from.
     conditional_on : tuple of str
         What was stated, so that the interval does not cover it; the sentence repeats it.
+    unknown : Unknown, optional
+        If most outcomes are unknown and could turn the answer round, it is softened: "deploy" to
+        "pilot first", "don't" to "cannot tell".
 
     Examples
     --------
@@ -85,45 +119,57 @@ def give_verdict(
     ...              n_configurations=6).decision
     'deploy'
     """
-    what = f"{draft} at k = {depth}"
+    what = f"{draft}, k = {depth}"
+
+    def verdict(decision: Decision, sentence: str) -> Verdict:
+        return Verdict(decision, draft, depth, speedup, ci95, sentence, conditional_on)
+
     if ci95 is None:
-        return Verdict(
+        return verdict(
             "cannot tell",
-            draft,
-            depth,
-            speedup,
-            None,
             f"Cannot tell: {n_tasks} tasks are too few for an interval (at least {MIN_TASKS}); the"
-            f" best point estimate is {speedup:.2f}x with {what}.",
+            f" best point estimate is {speedup:.2f}x ({what}).",
         )
     low, high = ci95
     many = f", adjusted for picking the best of {n_configurations}" if n_configurations > 1 else ""
     figures = f"{speedup:.2f}x with {what} (95% interval {low:.2f} to {high:.2f}{many})"
-    decision: Decision
+    decision, words = _by_interval(low, high, speedup, figures)
+    if unknown is not None and unknown.coverage < ENOUGH_KNOWN:
+        known = f"only {unknown.coverage:.0%} of the steps have a known outcome"
+        if decision == "deploy" and unknown.if_all_miss <= 1:
+            decision = "pilot first"
+            words = (
+                f"Pilot first: predicted {figures}, but {known}, and if the others were all misses"
+                f" it would be {unknown.if_all_miss:.2f}x."
+            )
+        elif decision == "don't" and unknown.if_all_hit > DEPLOY_ABOVE:
+            decision = "cannot tell"
+            words = (
+                f"Cannot tell: predicted {figures}, but {known}, and if the others were all hits it"
+                f" would be up to {unknown.if_all_hit:.2f}x."
+            )
+    if conditional_on and decision in ("deploy", "pilot first"):
+        words += f" It depends on {'; '.join(conditional_on)}."
+    return verdict(decision, f"{words} {_model_error(decision)}")
+
+
+def _by_interval(low: float, high: float, speedup: float, figures: str) -> tuple[Decision, str]:
     if low > DEPLOY_ABOVE:
-        decision = "deploy"
         words = f"Deploy: predicted {figures}; even the lower end is above {DEPLOY_ABOVE:.2f}."
-    elif low > 1:
-        decision = "pilot first"
-        words = (
-            f"Pilot first: predicted {figures}; the lower end is above 1 but not above"
-            f" {DEPLOY_ABOVE:.2f}."
-        )
-    elif high > 1 and speedup > 1:
-        decision = "don't"
+        return "deploy", words
+    if low > 1:
+        beyond = f"the lower end is above 1 but not above {DEPLOY_ABOVE:.2f}"
+        return "pilot first", f"Pilot first: predicted {figures}; {beyond}."
+    if high > 1 and speedup > 1:
         words = (
             f"Don't, on this evidence: predicted {figures}; the interval includes no gain at all."
         )
-    else:
-        decision = "don't"
-        words = f"Don't: even the best configuration is predicted at {figures}."
-    if conditional_on and low > 1:
-        words += f" This holds only if these do: {'; '.join(conditional_on)}."
-    return Verdict(decision, draft, depth, speedup, ci95, f"{words} {_model_error(decision)}")
+        return "don't", words
+    return "don't", f"Don't: even the best configuration is predicted at {figures}."
 
 
 def _model_error(decision: Decision) -> str:
     size = f"the paper's predictions miss the measured speedup by up to {PAPER_WORST_MISS}"
-    if decision == "don't":
+    if decision in ("don't", "cannot tell"):
         return f"Model error comes on top: {size}."
     return f"Model error comes on top: {size}, mostly by promising too much."

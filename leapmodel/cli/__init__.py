@@ -66,10 +66,14 @@ class _Commands(click.Group):
             sys.exit(stop.exit_code)
         except click.Abort:
             _fail("stopped", 130)
-        except click.ClickException as error:
-            context = getattr(error, "ctx", None)
-            where = f" (see {context.command_path} --help)" if context else ""
+        except click.UsageError as error:
+            if error.ctx is not None and error.format_message() == error.ctx.get_help():
+                click.echo(error.format_message())  # asked nothing: the help is the answer
+                sys.exit(0)
+            where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
             _fail(" ".join(error.format_message().split()) + where, 2)
+        except click.ClickException as error:
+            _fail(" ".join(error.format_message().split()), 2)
         except BrokenPipeError:  # the reader of a pipe has seen enough
             sys.stderr.close()
             sys.exit(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import isnan
 
 import click
 from rich.console import Console
@@ -21,14 +22,15 @@ from leapmodel.cli.options import (
     trace_argument,
 )
 from leapmodel.cli.screen import (
+    Row,
     console,
     figure,
     interval,
-    new_table,
     percent,
     print_json,
     seconds,
     show_notes,
+    show_table,
     show_verdict,
 )
 from leapmodel.draft import Pool
@@ -38,7 +40,7 @@ from leapmodel.replay import Terminal
 from leapmodel.trace import Trace
 
 
-@click.command("choose")
+@click.command("choose", short_help="Compare drafts and depths, recommend one.")
 @trace_argument
 @click.option(
     "--draft",
@@ -47,7 +49,8 @@ from leapmodel.trace import Trace
     required=True,
     metavar="[NAME=]WHAT",
     help="A candidate; repeat it. WHAT is a trace of the draft's own run, a predictions file, or"
-    " ACCEPTANCE@COST such as 0.8@0.2 (seconds a call) or 0.8@0.07x (target steps).",
+    " ACCEPTANCE@COST such as 0.8@0.2 (seconds a call) or 0.8@0.07x (target steps). @COST may"
+    " follow a file too, to state what a call costs on your own hardware.",
 )
 @question_options
 @click.option(
@@ -146,86 +149,90 @@ def _parse_prices(text: str) -> Prices:
 
 def _show(answer: Choice, workload: Trace, name: str) -> None:
     out = console()
-    t_gen = answer.drafts[0].prediction.gen_s_mean
-    out.print(
-        f"{name}: {workload.n_tasks:,} tasks, {workload.n_steps:,} steps, t_gen {t_gen:.3g} s"
-    )
-    rows = answer.to_frame().to_dict(orient="records")
+    first = answer.drafts[0].prediction
+    counted = f"{workload.n_tasks:,} tasks, {workload.n_steps:,} steps"
+    out.print(f"{name}: {counted}, t_gen {first.gen_s_mean:.3g} s", soft_wrap=True)
+    records = answer.to_frame().to_dict(orient="records")
     best = (answer.verdict.draft, answer.verdict.depth)
-    origin = answer.drafts[0].prediction.trace_origin
-    money = rows[0]["money_sequential"] == rows[0]["money_sequential"]
-    main = new_table(
-        "predicted speedup and what it costs" + (f" ({origin} trace)" if origin else ""),
-        "draft",
-        "k",
-        "speedup",
-        "95% interval",
-        "extra requests",
-        "extra tokens",
-        "saved a task p50",
-        "p95",
-        *(["money a task"] if money else []),
-        caption="extra: beyond one request, one completion a step; tokens until cancelled"
-        " (if never cancelled)"
-        + (f"; sequential money a task: {rows[0]['money_sequential']:.3g}" if money else ""),
-    )
-    rule = new_table(
-        "does the k-th proposal pay?",
-        "draft",
-        "k",
-        "Δc",
-        "needs",
-        "Eq. 6",
-        "q_k",
-        "needs",
-        "Eq. 7",
-        "break-even",
-        "perfect",
-        "and free",
-        f"tasks ±{answer.half_width:g}",
-        caption="Eq. 6: the gain in commits must exceed S(k-1) × the growth of the round's cost;"
-        " Eq. 7: the hit rate must exceed S(k-1)(π d + Δβ). break-even: acceptance at which S = 1;"
-        " perfect: S if always right at this draft's cost, and free of cost; tasks: how many a 95%"
-        f" interval of S ± {answer.half_width:g} needs",
-    )
+    has_money = answer.drafts[0].money is not None
+    speeds, rules = [], []
     last = None
-    for row in rows:
-        style = "bold" if (row["draft"], row["k"]) == best else None
-        if last not in (None, row["draft"]):
-            main.add_section()
-            rule.add_section()
+    for row in records:
+        is_best = (row["draft"], row["k"]) == best
+        new_group = last not in (None, row["draft"])
         label = row["draft"] if row["draft"] != last else ""
         last = row["draft"]
-        main.add_row(
-            label,
-            f"{row['k']}{' *' if style else ''}",
-            figure(row["speedup"]),
-            interval(row["speedup_low"], row["speedup_high"]),
-            percent(row["extra_requests"]),
-            f"{percent(row['extra_tokens'])} ({percent(row['extra_tokens_bound'])})",
-            seconds(row["task_saved_p50_s"]),
-            seconds(row["task_saved_p95_s"]),
-            *([f"{row['money_speculative']:.3g}"] if money else []),
-            style=style,
+        key = [label, f"{row['k']}{' *' if is_best else ''}"]
+        speeds.append(
+            Row(
+                [
+                    *key,
+                    figure(row["speedup"]),
+                    interval(row["speedup_low"], row["speedup_high"]),
+                    percent(row["extra_requests"]),
+                    f"{percent(row['extra_tokens'])} ({percent(row['extra_tokens_bound'])})",
+                    seconds(row["task_saved_p50_s"]),
+                    seconds(row["task_saved_p95_s"]),
+                    *([f"{row['money_speculative']:.3g}"] if has_money else []),
+                ],
+                is_best,
+                new_group,
+            )
         )
         needed = row["tasks_needed"]
-        rule.add_row(
-            label,
-            f"{row['k']}{' *' if style else ''}",
-            figure(row["gain"], 3),
-            figure(row["threshold"], 3),
-            "pays" if row["pays"] else "stop",
-            figure(row["q_k"], 3),
-            figure(row["threshold_simplified"], 3),
-            "pays" if row["q_k"] > row["threshold_simplified"] else "stop",
-            "none" if row["break_even"] != row["break_even"] else figure(row["break_even"]),
-            figure(row["perfect_at_cost"]),
-            figure(row["ceiling"]),
-            "-" if needed != needed else f"{needed:,.0f}",
-            style=style,
+        rules.append(
+            Row(
+                [
+                    *key,
+                    figure(row["gain"], 3),
+                    figure(row["threshold"], 3),
+                    "pays" if row["pays"] else "stop",
+                    figure(row["q_k"], 3),
+                    figure(row["threshold_simplified"], 3),
+                    "pays" if row["q_k"] > row["threshold_simplified"] else "stop",
+                    "none" if isnan(row["break_even"]) else figure(row["break_even"]),
+                    figure(row["perfect_at_cost"]),
+                    figure(row["ceiling"]),
+                    "-" if isnan(needed) else f"{needed:,.0f}",
+                ],
+                is_best,
+                new_group,
+            )
         )
-    out.print(main)
-    out.print(rule)
+    money_note = (
+        f" money: the target's tokens, in the currency of the prices; sequential"
+        f" {records[0]['money_sequential']:.3g} a task; the draft's own tokens are not in it."
+    )
+    show_table(
+        out,
+        "predicted speedup and what it costs"
+        + (f" ({first.trace_origin} trace)" if first.trace_origin else ""),
+        ["draft", "k", "speedup", "95% interval", "extra requests", "extra tokens"]
+        + ["saved p50", "saved p95"]
+        + (["money a task"] if has_money else []),
+        speeds,
+        keys=2,
+        split_after=[4],
+        caption="extra: beyond one request and one completion a step; tokens until cancelled (if"
+        " never cancelled). saved: seconds a task, of the median task and of the task that 95% save"
+        " less than." + (money_note if has_money else ""),
+    )
+    show_table(
+        out,
+        "does the k-th proposal pay?",
+        [
+            *["draft", "k", "Δc", "needs", "Eq. 6", "q_k", "needs", "Eq. 7", "break-even"],
+            *["perfect", "and free", f"tasks ±{answer.half_width:g}"],
+        ],
+        rules,
+        keys=2,
+        split_after=[8],
+        caption="Eq. 6: the gain in commits must exceed S(k-1) × the growth of the round's cost;"
+        " Eq. 7 (simplified): the hit rate must exceed S(k-1)(π d + Δβ); the verdict takes the"
+        " largest speedup. break-even: acceptance at which S = 1; perfect: S if always right at"
+        " this draft's cost, and free of cost; tasks: how many a 95% interval of S ±"
+        f" {answer.half_width:g} needs.",
+    )
     show_notes(out, "conditional on (no interval covers it)", answer.conditional_on)
     show_notes(out, "warnings", answer.warnings)
     show_verdict(out, answer.verdict, answer.advice)

@@ -14,8 +14,10 @@ from leapmodel.cli.options import (
 from leapmodel.cli.screen import console, figure, new_table, print_json, seconds, show_notes
 from leapmodel.description import Description, describe
 
+N_TOOLS = 12
 
-@click.command("describe")
+
+@click.command("describe", short_help="Show what a trace holds, and what looks wrong.")
 @trace_argument
 @json_option
 @plot_option
@@ -71,6 +73,19 @@ def _show(about: Description, name: str) -> None:
     for kind, n in about.segment_ends.items():
         ends.add_row(kind, f"{n:,}", f"{n / about.segments:.0%}")
     out.print(ends)
+    if len(about.tools):
+        tools = new_table("tools", "tool", "steps", "share", "mean time", "boundary")
+        for row in about.tools.head(N_TOOLS).to_dict(orient="records"):
+            tools.add_row(
+                str(row["tool"]),
+                f"{row['steps']:,}",
+                f"{row['share']:.0%}",
+                seconds(float(row["tool_s"])),
+                "yes" if row["boundary"] else "",
+            )
+        if len(about.tools) > N_TOOLS:
+            tools.caption = f"and {len(about.tools) - N_TOOLS} more (--json lists all)"
+        out.print(tools)
     longest = new_table("longest steps", "task", "run", "step", "time", "of all time")
     for row in about.longest.to_dict(orient="records"):
         longest.add_row(

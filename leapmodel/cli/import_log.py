@@ -16,7 +16,11 @@ from leapmodel.trace import write_trace
 _FORMATS_HELP = "\n".join(f"{name}: {f.description}" for name, f in FORMATS.items())
 
 
-@click.command("import", epilog=f"\b\nFormats:\n{_FORMATS_HELP}")
+@click.command(
+    "import",
+    short_help="Turn the log of an agent into a trace.",
+    epilog=f"\b\nFormats:\n{_FORMATS_HELP}",
+)
 @click.argument("log_format", metavar="FORMAT")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import numpy as np
 
+from leapmodel.break_even import break_even
 from leapmodel.cli.options import (
     check_plot_path,
     json_option,
@@ -17,12 +20,13 @@ from leapmodel.cli.options import (
     trace_argument,
 )
 from leapmodel.cli.screen import (
+    Row,
     console,
     figure,
     interval,
-    new_table,
     print_json,
     show_notes,
+    show_table,
     show_verdict,
 )
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
@@ -33,7 +37,7 @@ from leapmodel.replay import Terminal
 from leapmodel.trace import Trace, read_trace
 
 
-@click.command("predict")
+@click.command("predict", short_help="Predict the speedup of one draft.")
 @trace_argument
 @question_options
 @click.option("--acceptance", metavar="P[,P…]", help="Stated acceptance: one, or one per position.")
@@ -122,6 +126,7 @@ def command(
             latency_s=draft_latency,
             cost=draft_cost,
             evidence_trace=of,
+            name=Path(draft_run).stem,
         )
     answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
     if plot is not None:
@@ -140,48 +145,67 @@ def command(
 
 def _show(answer: Prediction, workload: Trace, name: str) -> None:
     out = console()
-    out.print(f"{name}: {workload.n_tasks:,} tasks, {workload.n_steps:,} steps,", end=" ")
-    out.print(f"t_gen {answer.gen_s_mean:.3g} s, CV {answer.gen_s_cv:.2f}")
+    tools = f", tools f = {answer.tool_step_share:.2f}, τ = {answer.tool_cost:.3f}"
+    out.print(
+        f"{name}: {workload.n_tasks:,} tasks, {workload.n_steps:,} steps, t_gen"
+        f" {answer.gen_s_mean:.3g} s, CV {answer.gen_s_cv:.2f}{tools if answer.tool_cost else ''}",
+        soft_wrap=True,
+    )
     out.print(f"draft: {answer.draft.source}; {_evidence(answer)}", soft_wrap=True)
+    columns = ["k", "speedup", "95% interval", "c", "β", "D", "gτ", "e"]
+    columns += ["SE", "unknown miss…hit", "hit rates q₁ q₂ …"]
+    frame = answer.to_frame()
     has_bounds = answer.bounds is not None
-    has_tools = answer.tool_cost > 0
-    table = new_table(
+    hidden = {
+        *([] if has_bounds else ["unknown miss…hit"]),
+        *([] if answer.tool_cost else ["gτ"]),
+    }
+    rows = []
+    for i, row in enumerate(frame.to_dict(orient="records")):
+        q = answer.replay.hit_rates[i]
+        q = q[np.isfinite(q)]
+        cells = {
+            "k": f"{int(row['k'])}",
+            "speedup": figure(row["speedup"]),
+            "95% interval": interval(row["speedup_low"], row["speedup_high"]),
+            "c": figure(row["commits"]),
+            "β": figure(row["wait_inflation"]),
+            "D": figure(row["draft_term"]),
+            "gτ": figure(row["target_tool_term"]),
+            "e": figure(row["bonus_loss"]),
+            "SE": figure(row["speedup_se"]),
+            "unknown miss…hit": f"{row['if_all_miss']:.2f}…{row['if_all_hit']:.2f}",
+            "hit rates q₁ q₂ …": " ".join(f"{x:.2f}" for x in q[:4]) + (" …" if len(q) > 4 else ""),
+        }
+        best = row["k"] == answer.verdict.depth
+        rows.append(Row([cells[name] for name in columns if name not in hidden], best=best))
+    shown = [name for name in columns if name not in hidden]
+    bounds_note = (
+        " unknown miss…hit: S with the known outcomes at their own steps and all others missed …"
+        " hit (S itself spreads the pooled acceptance evenly, so it may lie outside)."
+    )
+    show_table(
+        out,
         "predicted speedup by depth"
         + (f" ({answer.trace_origin} trace)" if answer.trace_origin else ""),
-        "k",
-        "speedup",
-        "95% interval",
-        "SE",
-        *(["unknown miss…hit"] if has_bounds else []),
-        "commits c",
-        "wait β",
-        "draft D",
-        *(["tools gτ"] if has_tools else []),
-        "e",
-        "hit rates q₁ q₂ …",
-        caption="speedup S = c(1+fτ)/(β+D+gτ), Eq. 1; each interval is that depth's own",
+        shown,
+        rows,
+        keys=1,
+        split_after=[shown.index("e") + 1],
+        caption="S = c(1+fτ)/(β+D+gτ), Eq. 1. c: committed steps a round; β: wait for the slowest"
+        " verification, D: proposing (draft calls and proposals' tools), gτ: the target's own"
+        " tools, each in target steps a round; e: bonus steps lost at segment ends; each interval"
+        " is that depth's own." + (bounds_note if has_bounds else ""),
     )
-    frame = answer.to_frame()
-    rates = answer.replay.hit_rates
-    for i, row in enumerate(frame.to_dict(orient="records")):
-        q = rates[i][np.isfinite(rates[i])]
-        table.add_row(
-            str(int(row["k"])),
-            figure(row["speedup"]),
-            interval(row["speedup_low"], row["speedup_high"]),
-            figure(row["speedup_se"]),
-            *([f"{row['if_all_miss']:.2f}…{row['if_all_hit']:.2f}"] if has_bounds else []),
-            figure(row["commits"]),
-            figure(row["wait_inflation"]),
-            figure(row["draft_term"]),
-            *([figure(row["target_tool_term"])] if has_tools else []),
-            figure(row["bonus_loss"]),
-            " ".join(f"{x:.2f}" for x in q[:4]) + (" …" if len(q) > 4 else ""),
-        )
-    out.print(table)
+    breaks_even = break_even(workload, answer)[answer.depths == answer.verdict.depth][0]
+    if np.isfinite(breaks_even):
+        k = answer.verdict.depth
+        out.print(f"At this cost k = {k} breaks even at an acceptance of {breaks_even:.2f}.")
+    else:
+        out.print("At this cost even a draft that is always right would lose.")
     show_notes(out, "conditional on (no interval covers it)", answer.conditional_on)
     show_notes(out, "warnings", answer.warnings)
-    show_verdict(out, answer.verdict)
+    show_verdict(out, answer.verdict, answer.advice)
 
 
 def _evidence(answer: Prediction) -> str:
@@ -197,6 +221,6 @@ def _evidence(answer: Prediction) -> str:
     if "paired_tasks" in facts:
         said.append(f"{facts['paired_tasks']:.0f} tasks paired")
     said.append(f"a call takes {answer.call_s:.3g} s, d = {answer.draft_cost:.3f} of a target step")
-    if "unmatched_cost" in facts:
-        said.append(f"over all steps {facts['unmatched_cost']:.3f}")
-    return "; ".join(said)
+    if "unmatched_cost" in facts and draft.cost.measured:
+        said.append(f"(over all steps of both runs it would be {facts['unmatched_cost']:.3f})")
+    return "; ".join(said).replace("; (", " (")

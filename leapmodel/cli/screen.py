@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -22,9 +27,9 @@ _COLOUR = {"deploy": "green", "pilot first": "yellow", "don't": "red", "cannot t
 
 def console() -> Console:
     """Return a console for standard output."""
-    return Console(
-        width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False
-    )
+    wanted = os.environ.get("COLUMNS", "")
+    piped = int(wanted) if wanted.isdecimal() and int(wanted) >= 40 else PIPED_WIDTH
+    return Console(width=None if sys.stdout.isatty() else piped, highlight=False, markup=False)
 
 
 def new_table(title: str, *columns: str, caption: str | None = None) -> Table:
@@ -42,6 +47,61 @@ def new_table(title: str, *columns: str, caption: str | None = None) -> Table:
     for number, name in enumerate(columns):
         first = number == 0
         table.add_column(name, justify="left" if first else "right", no_wrap=first)
+    return table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of figures; ``best`` makes it stand out, ``new_group`` draws a line above it."""
+
+    cells: Sequence[str]
+    best: bool = False
+    new_group: bool = False
+
+
+def show_table(
+    out: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    keys: int,
+    split_after: Sequence[int],
+    caption: str,
+) -> None:
+    """Print a table; where the screen is too narrow for it, print it in parts.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Headings; the first ``keys`` of them are repeated in each part.
+    split_after : sequence of int
+        The numbers of the columns after which it may be cut.
+    """
+    everything = list(range(len(columns)))
+    parts = [everything]
+    unbounded = out.options.update(max_width=10_000)
+    whole = Measurement.get(out, unbounded, _built(title, columns, rows, everything)).maximum
+    if whole > out.width:
+        cuts = [keys, *(cut for cut in split_after if cut > keys), len(columns)]
+        parts = [
+            [*range(keys), *range(first, last)] for first, last in pairwise(cuts) if last > first
+        ]
+    for number, part in enumerate(parts):
+        table = _built(title if number == 0 else "", columns, rows, part)
+        out.print(table)
+    out.print(Text(caption, style="dim"))
+    out.print()
+
+
+def _built(title: str, columns: Sequence[str], rows: Sequence[Row], part: Sequence[int]) -> Table:
+    table = new_table(title, *(columns[i] for i in part))
+    for column in table.columns:
+        column.no_wrap = True
+    for row in rows:
+        if row.new_group:
+            table.add_section()
+        table.add_row(*(row.cells[i] for i in part), style="bold" if row.best else None)
     return table
 
 
@@ -75,7 +135,7 @@ def show_verdict(out: Console, verdict: Verdict, advice: tuple[str, ...] = ()) -
     text = Text(verdict.sentence)
     for sentence in advice:
         text.append("\n" + sentence, style="dim")
-    out.print(Panel(text, title=f"verdict: {verdict.decision}", border_style=colour, expand=True))
+    out.print(Panel(text, title=f"verdict: {verdict.title}", border_style=colour, expand=True))
 
 
 def show_notes(out: Console, heading: str, sentences: tuple[str, ...]) -> None:

@@ -17,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("-o", "--output", required=True, type=Path, help="an existing folder")
     folder = parser.parse_args(arguments).output
+    if not folder.is_dir():
+        parser.error(f"{folder}: expected an existing folder")
     for benchmark in WORKLOADS:
         made = reconstruct(benchmark)
         for path in write_reconstruction(made, folder):

@@ -188,8 +188,7 @@ def test_predictions_given_as_a_trace_and_a_trace_as_predictions(
             "(a run of the draft's own is --draft-run)"
         )
         assert message(write(prediction())) == (
-            "expected the columns task, segment, step, gen_s, action, "
-            "found no column segment, gen_s"
+            "expected the columns task, step, gen_s, action, found no column gen_s"
         )
 
 

@@ -205,14 +205,28 @@ def test_every_output_invalid_is_an_answer_where_it_took_time(trace):
 def test_a_half_filled_template_is_said(trace):
     template = predictions_template(trace)
     template.loc[0, ["action", "latency_s"]] = ["ls({})", 0.2]
-    with pytest.warns(LeapModelWarning) as caught:
-        Predictions.from_frame(template, source="p.jsonl")
-    assert str(caught[0].message) == (
-        "p.jsonl: 5 of 6 rows have neither action nor latency_s and count as invalid output; "
-        "delete those that were not predicted"
-    )
-    # without any times an empty action can only be an invalid output
-    Predictions.from_frame(template.drop(columns="latency_s"))
+    half = Predictions.from_frame(template, source="p.jsonl")
+    assert half.metadata["warnings"] == [
+        "5 of 6 rows have neither action nor latency_s: they count as unknown"
+    ]
+    assert half.aligned(trace).has.sum() == 1
+    # without any times an empty action can only be an invalid output …
+    plain = Predictions.from_frame(template.drop(columns="latency_s"))
+    assert plain.aligned(trace).has.all()
+    # … unless the file says that it began as a template
+    told = Predictions.from_frame(template.drop(columns="latency_s"), {"template_for": {}})
+    assert told.aligned(trace).has.sum() == 1
+    # an invalid output of a timed draft is an empty action with its latency
+    template.loc[1, "latency_s"] = 0.2
+    assert Predictions.from_frame(template).aligned(trace).has.sum() == 2
+
+
+def test_a_draft_without_times_beside_a_timed_one_is_judged_by_itself(trace):
+    timed = predictions_template(trace).assign(draft="timed", action="ls({})", latency_s=0.1)
+    untimed = predictions_template(trace).assign(draft="untimed")
+    untimed.loc[0, "action"] = "ls({})"
+    both = Predictions.from_frame(pd.concat([timed, untimed], ignore_index=True))
+    assert both.aligned(trace, "untimed").has.all()
 
 
 # ------------------------------------------------------------------ along a trace

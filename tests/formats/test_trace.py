@@ -2,7 +2,6 @@
 
 import datetime
 import decimal
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leapmodel.actions import RESPOND, calls_any
-from leapmodel.errors import DataError, LeapModelWarning
+from leapmodel.errors import DataError
 from leapmodel.trace import Trace, read_trace, write_trace
 
 NAN, INF = float("nan"), float("inf")
@@ -180,11 +179,11 @@ def test_numbers_of_any_parquet_kind_are_numbers(parquet, step, array):
 # ------------------------------------------------------------------ columns, keys and order
 
 
-@pytest.mark.parametrize("column", ["task", "segment", "step", "gen_s", "action"])
+@pytest.mark.parametrize("column", ["task", "step", "gen_s", "action"])
 def test_missing_column(jsonl, parquet, step, column):
     record = step()
     del record[column]
-    words = f"expected the columns task, segment, step, gen_s, action, found no column {column}"
+    words = f"expected the columns task, step, gen_s, action, found no column {column}"
     for path in (jsonl(record), parquet(record)):
         assert message(path) == words
         assert message(path, lenient=True) == words
@@ -446,10 +445,8 @@ def test_boundary_tools_against_brute_force(trace, data):
     actions = data.draw(st.lists(tools, min_size=trace.n_steps, max_size=trace.n_steps))
     trace = Trace.from_frame(trace.frame.assign(action=actions))
     patterns = ["send_*", "book"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeapModelWarning)
-        split = trace.with_boundary_tools(patterns)
-        apart = trace.with_boundary_tools(["send_*"]).with_boundary_tools(["book"])
+    split = trace.with_boundary_tools(patterns)
+    apart = trace.with_boundary_tools(["send_*"]).with_boundary_tools(["book"])
     columns = (trace.frame[c] for c in ("task", "run", "segment"))
     rows = list(zip(*columns, trace.actions, strict=True))
     assert split.frame["segment"].tolist() == brute_force_segments(rows, patterns)
@@ -469,12 +466,40 @@ def test_boundary_survives_a_file(step, tmp_path):
         again = read_trace(tmp_path / name)
         assert again.is_boundary.tolist() == [True, False]
         assert again.segment_lengths.tolist() == [1, 1]
-        assert again.metadata == {"boundary_tools": ["send"]}
+        assert again.metadata == {"boundary_tools": ["send"], "warnings": []}
 
 
 def test_a_pattern_that_fits_nothing_is_said(step):
     trace = Trace.from_frame(pd.DataFrame([step()]))
-    with pytest.warns(LeapModelWarning, match=r"^no step calls a tool that fits send_\*, book$"):
-        split = trace.with_boundary_tools(["send_*", "book"])
+    split = trace.with_boundary_tools(["send_*", "book"])
+    assert split.metadata["warnings"] == [
+        "no step calls a tool that fits the boundary pattern send_*",
+        "no step calls a tool that fits the boundary pattern book",
+    ]
     assert split.n_segments == 1
     assert not split.is_boundary.any()
+
+
+def test_a_pattern_that_fits_is_not_mentioned_beside_one_that_does_not(step):
+    trace = Trace.from_frame(pd.DataFrame([step(action="send_mail({})")]))
+    split = trace.with_boundary_tools(["send_*", "bok_*"])
+    assert split.metadata["warnings"] == [
+        "no step calls a tool that fits the boundary pattern bok_*"
+    ]
+
+
+def test_without_a_segment_column_a_segment_starts_after_each_reply(step):
+    actions = ["a({})", "<respond/>", "b({})", "<terminate/>", None]
+    rows = [step(step=i, action=action) for i, action in enumerate(actions)]
+    rows.append(step(task="other", action="a({})"))
+    frame = pd.DataFrame(rows).drop(columns="segment")
+    trace = Trace.from_frame(frame.sample(frac=1, random_state=1))
+    by_task = trace.frame.groupby("task")["segment"].agg(list).to_dict()
+    assert sorted(by_task.values()) == [[0], [0, 0, 1, 1, 2]]
+
+
+def test_a_misspelt_optional_column_is_said(step):
+    frame = pd.DataFrame([step()]).drop(columns="tool_s", errors="ignore")
+    trace = Trace.from_frame(frame.assign(tools=2.0, observation="x"))
+    assert trace.metadata["warnings"] == ["the column tools is not used; is it meant to be tool_s?"]
+    assert "warnings" not in Trace.from_frame(pd.DataFrame([step()]).assign(note="x")).metadata

@@ -12,7 +12,7 @@ from leapmodel.money import Prices
 from leapmodel.predictor import predict
 from leapmodel.replay import exact_replay
 from leapmodel.trace import Trace
-from leapmodel.verdict import give_verdict
+from leapmodel.verdict import Unknown, give_verdict
 from tests.conftest import disturbed, random_trace
 
 
@@ -185,4 +185,31 @@ def test_the_verdict_repeats_what_it_is_conditional_on():
         n_configurations=1,
         conditional_on=("the acceptance, as stated",),
     )
-    assert "This holds only if these do: the acceptance, as stated." in verdict.sentence
+    assert "It depends on the acceptance, as stated." in verdict.sentence
+    assert verdict.title == "deploy, if what was stated holds"
+    assert verdict.to_dict()["conditional"] is True
+
+
+@pytest.mark.parametrize(
+    ("ci95", "unknown", "decision"),
+    [
+        ((1.2, 1.6), (0.3, 0.9, 2.0), "pilot first"),
+        ((1.2, 1.6), (0.3, 1.1, 2.0), "deploy"),
+        ((1.2, 1.6), (0.6, 0.9, 2.0), "deploy"),
+        ((0.6, 0.8), (0.3, 0.5, 1.3), "cannot tell"),
+        ((0.6, 0.8), (0.3, 0.5, 1.05), "don't"),
+        ((0.6, 0.8), (0.6, 0.5, 1.3), "don't"),
+    ],
+)
+def test_mostly_unknown_outcomes_soften_the_verdict(ci95, unknown, decision):
+    verdict = give_verdict(
+        draft="d",
+        depth=2,
+        speedup=1.2,
+        ci95=ci95,
+        n_tasks=60,
+        n_configurations=6,
+        unknown=Unknown(*unknown),
+    )
+    assert verdict.decision == decision
+    assert verdict.sentence.lower().startswith(decision)

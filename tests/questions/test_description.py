@@ -38,7 +38,7 @@ def test_figures_by_hand():
     assert about.tool_time_share == pytest.approx(0.2)
     assert about.segment_ends == {
         "reply": 1,
-        "tool call (step cap)": 1,
+        "tool call (step cap, or the log ends)": 1,
         "output that did not parse": 1,
     }
     assert about.longest.iloc[0].to_dict() == {
@@ -54,7 +54,7 @@ def test_figures_by_hand():
 @pytest.mark.parametrize(
     ("gen_s", "columns", "sentence"),
     [
-        ([0.0005, 1.0, 2.0], {}, "1 steps took less than 1 ms: not generation times?"),
+        ([0.0005, 1.0, 2.0], {}, "1 step took less than 1 ms: not generation times?"),
         ([1.0] * 30, {}, "all steps took exactly 1 s: a placeholder? beta would be 1"),
         (
             [*np.linspace(1, 2, 20), *[1.5] * 20],
@@ -64,13 +64,13 @@ def test_figures_by_hand():
         (
             [*np.linspace(1, 2, 49), 80.0],
             {},
-            "1 steps took over 20 times the median (1.51 s) and hold 52% of the generation time:"
+            "1 step took over 20 times the median (1.51 s), with 52% of the generation time:"
             " queues or retries?",
         ),
         (
             [1.0, 2.0, 3.0],
             {"completion_tokens": [10, 20, 60_000]},
-            "1 steps generated over 2,000 tokens a second: their times can't be whole generations",
+            "1 step generated over 2,000 tokens a second: their times can't be whole generations",
         ),
         (
             [1.0, 2.0],
