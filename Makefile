@@ -40,7 +40,8 @@ demo: $(VENV)/core
 	@for command in \
 	  "describe $(OPENAGI).parquet" \
 	  "predict $(OPENAGI).parquet --predictions $(OPENAGI)_predictions.parquet --draft-name trained-0.6B" \
-	  "choose $(OPENAGI).parquet --draft $(OPENAGI)_predictions.parquet --plot $(DEMO)/speedup_by_depth.png"; \
+	  "choose $(OPENAGI).parquet --draft $(OPENAGI)_predictions.parquet --plot $(DEMO)/speedup_by_depth.png" \
+	  "report $(OPENAGI).parquet --draft $(OPENAGI)_predictions.parquet -o $(DEMO)/report.html"; \
 	do echo; echo "\$$ leapmodel $$command"; $(BIN)/leapmodel $$command || exit 1; done
 
 test: $(VENV)/test

@@ -1,5 +1,7 @@
 from .choice import Choice as Choice
 from .choice import choose as choose
+from .comparison import TraceComparison as TraceComparison
+from .comparison import compare_traces as compare_traces
 from .description import Description as Description
 from .description import describe as describe
 from .draft import Draft as Draft
@@ -11,6 +13,7 @@ from .errors import LeapModelError as LeapModelError
 from .errors import LeapModelWarning as LeapModelWarning
 from .errors import UsageError as UsageError
 from .importers import import_log as import_log
+from .importers import import_predictions as import_predictions
 from .money import Prices as Prices
 from .predictions import Predictions as Predictions
 from .predictions import predictions_template as predictions_template
@@ -22,7 +25,9 @@ from .replay import StepOutcomes as StepOutcomes
 from .replay import exact_replay as exact_replay
 from .replay import sampled_replay as sampled_replay
 from .replay import teacher_forced_replay as teacher_forced_replay
+from .report import write_report as write_report
 from .segments import Segments as Segments
+from .sensitivity import sensitivity as sensitivity
 from .trace import Trace as Trace
 from .trace import read_trace as read_trace
 from .trace import write_trace as write_trace

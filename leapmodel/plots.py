@@ -6,6 +6,7 @@ a grey print can be read too. What kind of number is drawn is part of the title.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -33,6 +34,19 @@ def new_axes(width: float = 7.2, height: float = 4.0) -> Axes:
     return figure.subplots()
 
 
+def plain(text: str) -> str:
+    r"""Return a name from a log as a label: matplotlib must not read markup into it.
+
+    Examples
+    --------
+    >>> plain("$x"), plain("_hidden")
+    ('\\$x', ' _hidden')
+    """
+    label = " ".join(text.split()).replace("$", r"\$")
+    label = label if len(label) <= 40 else label[:39] + "…"
+    return f" {label}" if label.startswith("_") else label  # legends leave out leading underscores
+
+
 def side_by_side(n: int, width: float = 5.6, height: float = 3.8) -> list[Axes]:
     """Return ``n`` axes in a row on one figure."""
     layout = ConstrainedLayoutEngine(wspace=0.08)
@@ -44,7 +58,8 @@ def save(ax: Axes, path: str | Path) -> None:
     """Write the figure of some axes to a file, all or nothing; the suffix chooses the format."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    with atomic_path(path) as temporary:
+    with atomic_path(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a name in a script that the font lacks
         figure.savefig(temporary, dpi=150)
 
 
@@ -73,6 +88,7 @@ def plot_speedup(
     ax: Axes | None = None,
     ceiling: np.ndarray | None = None,
     origin: str | None = None,
+    legend_below: bool = False,
 ) -> Axes:
     """Draw the predicted speedup by depth, one line a draft, with 95% bands.
 
@@ -86,6 +102,8 @@ def plot_speedup(
         Speedup of a perfect draft that costs nothing.
     origin : str, optional
         What kind of numbers the trace holds, for the title.
+    legend_below : bool, default False
+        Put the legend under the picture instead of beside it.
     """
     ax = ax or new_axes()
     styles = zip(curves, cycle(COLOURS), cycle(MARKERS), cycle(LINES), strict=False)
@@ -99,7 +117,7 @@ def plot_speedup(
             color=colour,
             marker=marker,
             linestyle=line,
-            label=curve.label,
+            label=plain(curve.label),
         )
     if ceiling is not None:
         ax.plot(
@@ -119,11 +137,12 @@ def plot_speedup(
     )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="depth k (proposals per round)", ylabel="speedup S")
-    ax.set_title("Predicted speedup by depth" + (f" ({origin} trace)" if origin else ""))
+    ax.set_title("Predicted speedup by depth" + (f" ({plain(origin)} trace)" if origin else ""))
     has_bands = any(curve.ci95 is not None for curve in curves)
     ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),  # outside: a legend must not hide a line
+        loc="upper center" if legend_below else "upper left",
+        bbox_to_anchor=(0.5, -0.2) if legend_below else (1.0, 1.0),  # it must not hide a line
+        ncols=2 if legend_below else 1,
         frameon=False,
         fontsize=8,
         title="band: 95% over tasks" if has_bands else None,
@@ -188,9 +207,50 @@ def plot_round_cost(
     ax.set(
         xlabel="depth k (proposals per round)",
         ylabel="time per committed step (target steps)",
-        title=title,
+        title=plain(title),
     )
     ax.set_ylim(0, 1.35 * max(sequential, float(bottom.max())))  # room for the legend
     ax.legend(frameon=False, fontsize=8, ncols=2, loc="upper center")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_segment_lengths(lengths: np.ndarray, *, longest: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw how many steps the segments have; those beyond ``longest`` share the last bar."""
+    ax = ax or new_axes()
+    shown = np.minimum(lengths, longest)
+    counts = np.bincount(shown, minlength=int(shown.max()) + 1)[1:]
+    ax.bar(np.arange(1, len(counts) + 1), counts, color=COLOURS[0], width=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    beyond = f" ({longest} or more together)" if lengths.max() > longest else ""
+    ax.set(xlabel=f"steps of a segment{beyond}", ylabel="segments", title="Segment lengths")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_rates_by_position(
+    rates: Mapping[str, np.ndarray], *, title: str, ax: Axes | None = None
+) -> Axes:
+    """Draw rates by position in the round, j = 1, 2, …, one line a kind of rate.
+
+    Parameters
+    ----------
+    rates : mapping of str to ndarray, shape (positions,)
+        By name, in [0, 1].
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
+    """
+    ax = ax or new_axes()
+    for (label, values), colour, marker, line in zip(
+        rates.items(), COLOURS, MARKERS, LINES, strict=False
+    ):
+        positions = np.arange(1, len(values) + 1)
+        ax.plot(positions, values, color=colour, marker=marker, linestyle=line, label=label)
+    ax.set(xlabel="position j in the round", ylabel="rate", title=plain(title), ylim=(0, 1.05))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -24,6 +24,7 @@ import pandas as pd
 
 from leapmodel.actions import TERMINAL_ACTIONS, action_kind, calls_any, tool_names
 from leapmodel.checks import ColumnChecks, Dropped
+from leapmodel.errors import UsageError
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.segments import Segments
 
@@ -209,6 +210,37 @@ class Trace:
     def has_actions(self) -> bool:
         """Whether any step has a parsed action."""
         return bool(self.frame["action"].notna().any())
+
+    def winsorized(self, percent: float) -> Trace:
+        """Return the trace with the longest step times cut down to a percentile.
+
+        Parameters
+        ----------
+        percent : float
+            Such as 99.5, between 50 and 100: times beyond that percentile become it.
+
+        Returns
+        -------
+        Trace
+            The metadata's ``warnings`` say how many steps that were, and their weight.
+
+        Raises
+        ------
+        UsageError
+            If ``percent`` is out of range.
+        """
+        if not 50 <= percent <= 100:
+            raise UsageError(f"winsorize: expected a percentile from 50 to 100, found {percent:g}")
+        cap = float(np.percentile(self.gen_s, percent))
+        beyond = self.gen_s > cap
+        share = (self.gen_s[beyond] - cap).sum() / self.gen_s.sum()
+        said = (
+            f"{int(beyond.sum())} step times were cut down to the {percent:g}th percentile,"
+            f" {cap:.3g} s: {share:.1%} of all generation time"
+        )
+        frame = self.frame.assign(gen_s=np.minimum(self.gen_s, cap))
+        metadata = {**self.metadata, "warnings": [*self.metadata.get("warnings", ()), said]}
+        return Trace(frame, metadata, self.dropped)
 
     def with_boundary_tools(self, patterns: Sequence[str]) -> Trace:
         """Return the trace with a segment end after each call of a tool that changes the world.

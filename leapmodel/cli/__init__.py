@@ -21,6 +21,8 @@ _COMMANDS = {
     "describe": "leapmodel.cli.describe",
     "predict": "leapmodel.cli.predict",
     "choose": "leapmodel.cli.choose",
+    "report": "leapmodel.cli.report",
+    "compare": "leapmodel.cli.compare",
     "predictions-template": "leapmodel.cli.template",
 }
 

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from math import isnan
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from leapmodel.choice import Choice, choose
-from leapmodel.cli.drafts import parse_draft
-from leapmodel.cli.options import (
-    check_plot_path,
-    json_option,
-    open_trace,
-    parse_depths,
-    parse_numbers,
-    plot_option,
-    question_options,
-    trace_argument,
-)
+from leapmodel.choice import Choice
+from leapmodel.cli.ask import ask_choice, choice_options
+from leapmodel.cli.options import check_plot_path, json_option, plot_option, trace_argument
 from leapmodel.cli.screen import (
     Row,
     console,
@@ -33,101 +21,21 @@ from leapmodel.cli.screen import (
     show_table,
     show_verdict,
 )
-from leapmodel.draft import Pool
-from leapmodel.errors import UsageError
-from leapmodel.money import Prices
-from leapmodel.replay import Terminal
 from leapmodel.trace import Trace
 
 
 @click.command("choose", short_help="Compare drafts and depths, recommend one.")
 @trace_argument
-@click.option(
-    "--draft",
-    "specs",
-    multiple=True,
-    required=True,
-    metavar="[NAME=]WHAT",
-    help="A candidate; repeat it. WHAT is a trace of the draft's own run, a predictions file, or"
-    " ACCEPTANCE@COST such as 0.8@0.2 (seconds a call) or 0.8@0.07x (target steps). @COST may"
-    " follow a file too, to state what a call costs on your own hardware.",
-)
-@question_options
-@click.option(
-    "--pool",
-    type=click.Choice(["all", "position", "task"]),
-    default="all",
-    show_default=True,
-    help="For drafts known by a run: how to pool their hits.",
-)
-@click.option(
-    "--evidence-trace",
-    type=click.Path(),
-    help="The target's trace that the drafts' files belong to, if not TRACE.",
-)
-@click.option(
-    "--prices",
-    metavar="PROMPT,CACHED,COMPLETION",
-    help="Prices of the target's tokens per million, such as 0.15,0.075,0.6.",
-)
-@click.option(
-    "--half-width",
-    type=click.FloatRange(0.001, 1),
-    default=0.05,
-    show_default=True,
-    help="How many tasks does a 95% interval of this half-width need?",
-)
+@choice_options
 @json_option
 @plot_option
-def command(
-    trace: str,
-    lenient: bool,
-    boundary_tools: str | None,
-    specs: tuple[str, ...],
-    depths: str,
-    terminal: Terminal,
-    resamples: int,
-    seed: int,
-    pool: Pool,
-    evidence_trace: str | None,
-    prices: str | None,
-    half_width: float,
-    as_json: bool,
-    plot: str | None,
-) -> None:
-    """Compare drafts and depths on the workload in TRACE and recommend one."""
+def command(trace: str, as_json: bool, plot: str | None, **asked: object) -> None:
+    """Compare drafts and depths on the workload in TRACE and recommend one.
+
+    Without any --draft, those that need no GPU are learned from the trace itself.
+    """
     check_plot_path(plot)
-    ks = parse_depths(depths)
-    price_list = None if prices is None else _parse_prices(prices)
-    workload = open_trace(trace, lenient, boundary_tools)
-    of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
-    drafts = [
-        draft
-        for spec in specs
-        for draft in parse_draft(
-            spec,
-            workload,
-            pool=pool,
-            depth=int(ks[-1]),
-            lenient=lenient,
-            evidence_trace=of,
-        )
-    ]
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(f"replaying {len(drafts)} drafts", total=len(drafts))
-        answer = choose(
-            workload,
-            drafts,
-            ks,
-            terminal=terminal,
-            prices=price_list,
-            half_width=half_width,
-            n_resamples=resamples,
-            seed=seed,
-            progress=lambda name: bar.update(task, advance=1, description=f"replayed {name}"),
-        )
+    workload, answer = ask_choice(trace, **asked)  # type: ignore[arg-type]
     if plot is not None:
         from leapmodel.plots import save
 
@@ -138,13 +46,6 @@ def command(
     _show(answer, workload, trace)
     if plot is not None:
         click.echo(f"picture: {plot}")
-
-
-def _parse_prices(text: str) -> Prices:
-    numbers = parse_numbers(text, "--prices")
-    if len(numbers) != 3:
-        raise UsageError(f"--prices: expected PROMPT,CACHED,COMPLETION, found {text!r}")
-    return Prices(*numbers)
 
 
 def _show(answer: Choice, workload: Trace, name: str) -> None:

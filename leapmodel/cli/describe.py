@@ -22,11 +22,16 @@ N_TOOLS = 12
 @json_option
 @plot_option
 def command(
-    trace: str, lenient: bool, boundary_tools: str | None, as_json: bool, plot: str | None
+    trace: str,
+    lenient: bool,
+    boundary_tools: str | None,
+    winsorize: float | None,
+    as_json: bool,
+    plot: str | None,
 ) -> None:
     """Show a TRACE's tasks, segments, step times and tools, and what looks suspicious."""
     check_plot_path(plot)
-    about = describe(open_trace(trace, lenient, boundary_tools))
+    about = describe(open_trace(trace, lenient, boundary_tools, winsorize))
     if plot is not None:
         from leapmodel.plots import save
 

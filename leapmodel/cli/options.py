@@ -27,6 +27,13 @@ def trace_argument(function: F) -> F:
             " ends its segment, nothing is proposed past it.",
         ),
         click.option(
+            "--winsorize",
+            type=float,
+            metavar="PERCENTILE",
+            help="Cut step times beyond it, such as 99.5, down to it (an outlier's weight is shown"
+            " by describe).",
+        ),
+        click.option(
             "--lenient", is_flag=True, help="Leave out tasks with bad rows and report each."
         ),
         click.argument("trace", metavar="TRACE", type=click.Path()),
@@ -73,10 +80,14 @@ plot_option = click.option(
 )
 
 
-def open_trace(path: str, lenient: bool, boundary_tools: str | None) -> Trace:
-    """Read the trace an option names, say what was dropped, and cut it at its boundary tools."""
+def open_trace(
+    path: str, lenient: bool, boundary_tools: str | None, winsorize: float | None = None
+) -> Trace:
+    """Read the trace an option names, say what was dropped, and cut it as it was asked for."""
     trace = read_trace(path, lenient=lenient)
     report_dropped(trace)
+    if winsorize is not None:
+        trace = trace.winsorized(winsorize)
     if boundary_tools is not None:
         patterns = [part.strip() for part in boundary_tools.split(",") if part.strip()]
         if not patterns:

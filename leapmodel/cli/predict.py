@@ -66,6 +66,7 @@ def command(
     trace: str,
     lenient: bool,
     boundary_tools: str | None,
+    winsorize: float | None,
     depths: str,
     terminal: Terminal,
     resamples: int,
@@ -100,7 +101,7 @@ def command(
     numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
     if numbers is not None and draft_latency is None and draft_cost is None:
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
-    workload = open_trace(trace, lenient, boundary_tools)
+    workload = open_trace(trace, lenient, boundary_tools, winsorize)
     of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
     draft: Draft
     if numbers is not None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
 
 from leapmodel.errors import DataError, shown
-from leapmodel.importers.fields import Place
+from leapmodel.importers.contexts import ContextWriter
+from leapmodel.importers.fields import Place, stem_of
 from leapmodel.importers.ledger import Ledger
-from leapmodel.importers.records import Importer, Step, TaskRun
+from leapmodel.importers.records import Importer, TaskRun
 from leapmodel.trace import Trace
 
 Progress: TypeAlias = Callable[[int, int, int], None]
@@ -20,7 +22,11 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 _DIGITS = "0123456789"
 _PIECES = re.compile(r"[0-9]+|[^0-9]+")
+_COLUMNS = ("segment", "gen_s", "tool_s", "action")
 _OPTIONAL = ("started_s", "prompt_tokens", "cached_tokens", "completion_tokens")
+_KEY = ["task", "run", "segment", "step"]
+_PLACEHOLDERS = 10
+"""From so many steps on, one and the same time for all of them was not measured."""
 
 
 def assemble(
@@ -29,6 +35,7 @@ def assemble(
     *,
     lenient: bool = False,
     progress: Progress | None = None,
+    contexts: Path | None = None,
     **options: object,
 ) -> Trace:
     """Read the files one after the other and return their task runs as one checked trace.
@@ -43,6 +50,8 @@ def assemble(
         Leave out bad tasks and list them in ``dropped``, instead of raising.
     progress : callable, optional
         See :data:`Progress`.
+    contexts : Path, optional
+        Where to write the messages before each step, see :mod:`~leapmodel.importers.contexts`.
     **options
         Passed to the format's reader.
 
@@ -51,24 +60,20 @@ def assemble(
     DataError
         For the first bad task, or if no task is left.
     """
-    ledger = Ledger(lenient=lenient)
+    ledger = Ledger(lenient=lenient, keep_messages=contexts is not None)
     columns = _Columns()
-    runs = _RunNumbers()
-    for index, path in enumerate(files):
-        n_failed, n_dropped = len(ledger.failed), len(ledger.dropped)
-        for task_run in _task_runs(importer, path, ledger, options):
-            with ledger.guard(task_run.task):
-                columns.add(task_run, runs.number(task_run, index, path))
-            if progress is not None:
-                progress(columns.n_runs, index, len(files))
-        # Runs without a trace keep their number, so that run 1 means the second file throughout.
-        runs.skip(ledger.failed[n_failed:], index)
-        runs.skip((entry.task for entry in ledger.dropped[n_dropped:]), index)
-        if progress is not None:
-            progress(columns.n_runs, index + 1, len(files))
-    source = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    if not columns.n_runs:
-        raise DataError(source, expected="at least one task with steps", found=_why_none(ledger))
+    with nullcontext() if contexts is None else ContextWriter(contexts, ledger) as writer:
+        for task_run, run in read_runs(importer, files, ledger, progress, options):
+            columns.add(task_run, run)
+            if writer is not None:
+                writer.write(task_run, run)
+        source = name_of(files)
+        if not columns.n_runs:
+            raise DataError(
+                source, expected="at least one task with steps", found=_why_none(ledger)
+            )
+        if writer is not None:
+            writer.finish(source)
     metadata: dict[str, Any] = {
         "format": importer.name,
         "source": [path.name for path in files],  # names only: no one's folders in a shared file
@@ -84,7 +89,41 @@ def assemble(
             for name, value in options.items()
         }
     trace = Trace.from_frame(columns.frame(), metadata, source=source, lenient=lenient)
+    _refuse_placeholders(trace, source)
     return Trace(trace.frame, trace.metadata, (*ledger.dropped, *trace.dropped))
+
+
+def read_runs(
+    importer: Importer,
+    files: Sequence[Path],
+    ledger: Ledger,
+    progress: Progress | None,
+    options: Mapping[str, object],
+) -> Iterator[tuple[TaskRun, int]]:
+    """Yield every good task run of the files with the number of its run, in order."""
+    runs = _RunNumbers()
+    n_runs = 0
+    for index, path in enumerate(files):
+        n_failed, n_dropped = len(ledger.failed), len(ledger.dropped)
+        for task_run in _task_runs(importer, path, ledger, options):
+            number = None
+            with ledger.guard(task_run.task):
+                number = runs.number(task_run, index, path)
+            if number is not None:
+                n_runs += 1
+                yield task_run, number
+            if progress is not None:
+                progress(n_runs, index, len(files))
+        # Runs without a trace keep their number, so that run 1 means the second file throughout.
+        runs.skip(ledger.failed[n_failed:], index)
+        runs.skip((entry.task for entry in ledger.dropped[n_dropped:]), index)
+        if progress is not None:
+            progress(n_runs, index + 1, len(files))
+
+
+def name_of(files: Sequence[Path]) -> str:
+    """Name the files for a message about them all."""
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
 def find_files(paths: Sequence[str | Path], suffixes: Sequence[str]) -> list[Path]:
@@ -103,14 +142,14 @@ def find_files(paths: Sequence[str | Path], suffixes: Sequence[str]) -> list[Pat
             files.append(path)
             continue
         try:
-            inside = [p for p in path.iterdir() if p.suffix.lower() in suffixes and p.is_file()]
+            inside = [p for p in path.iterdir() if _suffix(p) in suffixes and p.is_file()]
         except OSError as error:
             raise DataError(
                 path, expected="a readable folder", found=(error.strerror or str(error)).lower()
             ) from None
         if not inside:
             raise DataError(path, expected=f"files ending in {' or '.join(suffixes)}", found="none")
-        files += sorted(inside, key=_natural)
+        files += sorted(inside, key=lambda file: natural_order(file.name))
     seen: set[Path] = set()
     for file in files:
         if file.resolve() in seen:  # it would count as a second run of its tasks
@@ -120,9 +159,9 @@ def find_files(paths: Sequence[str | Path], suffixes: Sequence[str]) -> list[Pat
 
 
 def _task_runs(
-    importer: Importer, path: Path, ledger: Ledger, options: dict[str, object]
+    importer: Importer, path: Path, ledger: Ledger, options: Mapping[str, object]
 ) -> Iterator[TaskRun]:
-    with ledger.guard(path.stem):  # a file that can't be read at all counts as one bad task
+    with ledger.guard(stem_of(path)):  # a file that can't be read at all counts as one bad task
         yield from importer.read_file(path, ledger, **options)
 
 
@@ -164,29 +203,40 @@ class _RunNumbers:
 
 
 class _Columns:
-    """The trace's columns, grown a task run at a time."""
+    """The trace's columns, grown a task run at a time; what a step says is not kept."""
 
     def __init__(self) -> None:
         self.n_runs = 0
         self._keys: list[tuple[str, int, int]] = []
-        self._steps: list[Step] = []
+        self._values: dict[str, list[Any]] = {name: [] for name in (*_COLUMNS, *_OPTIONAL)}
 
     def add(self, task_run: TaskRun, run: int) -> None:
         self._keys += [(task_run.task, run, index) for index in range(len(task_run.steps))]
-        self._steps += task_run.steps
+        for name, values in self._values.items():
+            values += [getattr(step, name) for step in task_run.steps]
         self.n_runs += 1
 
     def frame(self) -> pd.DataFrame:
         frame = pd.DataFrame(self._keys, columns=["task", "run", "step"])
-        frame.insert(2, "segment", [step.segment for step in self._steps])
-        frame["gen_s"] = [step.gen_s for step in self._steps]
-        frame["tool_s"] = [step.tool_s for step in self._steps]
-        frame["action"] = pd.Series([step.action for step in self._steps], dtype=object)
-        for name in _OPTIONAL:
-            values = [getattr(step, name) for step in self._steps]
-            if any(value is not None for value in values):
+        for name, values in self._values.items():
+            if name == "action":
+                frame[name] = pd.Series(values, dtype=object)
+            elif name in _COLUMNS:
+                frame[name] = values
+            elif any(value is not None for value in values):
                 frame[name] = pd.Series(values, dtype="Float64" if name == "started_s" else "Int64")
-        return frame
+        return frame[["task", "run", "segment", "step", *frame.columns.drop(_KEY)]]
+
+
+def _refuse_placeholders(trace: Trace, source: str) -> None:
+    """Refuse times that nobody measured: nothing can be predicted from them."""
+    if trace.n_steps >= _PLACEHOLDERS and (trace.gen_s == trace.gen_s[0]).all():
+        raise DataError(
+            source,
+            column="gen_s",
+            expected="generation times that were measured",
+            found=f"{trace.gen_s[0]:g} s for each of {trace.n_steps} steps, a placeholder",
+        )
 
 
 def _why_none(ledger: Ledger) -> str:
@@ -195,7 +245,13 @@ def _why_none(ledger: Ledger) -> str:
     return "; ".join(["none", *ledger.warnings()])
 
 
-def _natural(path: Path) -> tuple[list[tuple[int, str]], str]:
-    """Order names by their numbers' values: a number's count of digits goes first."""
-    pieces = [p.lstrip("0") if p[0] in _DIGITS else p for p in _PIECES.findall(path.name)]
-    return [(len(p) if p[:1] in _DIGITS else -1, p) for p in pieces], path.name
+def _suffix(path: Path) -> str:
+    """Return the suffix that tells what a file holds, compressed or not."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Return a key that sorts names by the values of their numbers: task_2 before task_10."""
+    # A number's count of digits goes first.
+    pieces = [p.lstrip("0") if p[0] in _DIGITS else p for p in _PIECES.findall(name)]
+    return [(len(p) if p[:1] in _DIGITS else -1, p) for p in pieces], name

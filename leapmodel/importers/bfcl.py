@@ -22,9 +22,10 @@ from typing import Any
 
 from leapmodel.actions import RESPOND, canonical_group
 from leapmodel.errors import DataError
-from leapmodel.importers.fields import Place
+from leapmodel.importers.fields import Place, stem_of
 from leapmodel.importers.ledger import Ledger
-from leapmodel.importers.records import Importer, Step, TaskRun
+from leapmodel.importers.messages import Call, said_by_assistant, said_by_tool, text_of
+from leapmodel.importers.records import Importer, Message, Sample, Step, TaskRun
 from leapmodel.jsonlines import iter_json_lines
 
 _MODEL_IN_NAME = re.compile(r"(?!BFCL_v)(?P<model>.+)_multi_turn_[a-z_]+_result")
@@ -45,7 +46,7 @@ def read_file(path: Path, ledger: Ledger, /, **_options: object) -> Iterator[Tas
     ------
     TaskRun
     """
-    named = _MODEL_IN_NAME.fullmatch(path.stem)
+    named = _MODEL_IN_NAME.fullmatch(stem_of(path))
     ledger.saw_model(named["model"] if named else None)
 
     def bad_line(error: DataError) -> None:
@@ -71,6 +72,7 @@ def _steps(record: dict[str, Any], place: Place, task: str, ledger: Ledger) -> l
     latency = _per_step(record, "latency", turns, place)
     prompt = _per_step(record, "input_token_count", turns, place, optional=True)
     completion = _per_step(record, "output_token_count", turns, place, optional=True)
+    talk = _messages(record.get("inference_log"), turns) if ledger.keep_messages else {}
     steps: list[Step] = []
     segment = 0
     for t, turn in enumerate(turns):
@@ -79,6 +81,7 @@ def _steps(record: dict[str, Any], place: Place, task: str, ledger: Ledger) -> l
             action = _action(output, place, f"result{at}", is_last=s == len(turn) - 1)
             if action is None:
                 ledger.count("outputs that do not parse (null actions)", task)
+            before, said = talk.get((t, s), ((), None))
             steps.append(
                 Step(
                     segment=segment,
@@ -86,6 +89,8 @@ def _steps(record: dict[str, Any], place: Place, task: str, ledger: Ledger) -> l
                     action=action,
                     prompt_tokens=_count(prompt, t, s, place, "input_token_count"),
                     completion_tokens=_count(completion, t, s, place, "output_token_count"),
+                    before=before,
+                    said=said,
                 )
             )
         segment += bool(turn)  # a turn without any step leaves no gap in the numbering
@@ -135,6 +140,52 @@ def _action(output: Any, place: Place, field: str, *, is_last: bool) -> str | No
     return canonical_group(pairs)
 
 
+def _messages(
+    log: Any, turns: list[Any]
+) -> dict[tuple[int, int], tuple[list[Message], Message | None]]:
+    """Return what came before and what was said at each (turn, step) that the log tells of.
+
+    The log of a turn is ``begin_of_turn_query``, then ``step_0``, ``step_1``, …, each a list of
+    entries; between turns it shows the state of the environment.
+    """
+    if not isinstance(log, list):
+        return {}
+    told = [entry for entry in log if isinstance(entry, dict) and "begin_of_turn_query" in entry]
+    found: dict[tuple[int, int], tuple[list[Message], Message | None]] = {}
+    before: list[Message] = []
+    for t, (turn, entries) in enumerate(zip(turns, told, strict=False)):
+        before += [m for m in _entries(entries, "begin_of_turn_query") if m.get("role") != "tool"]
+        for s, output in enumerate(turn):
+            calls = _spelled(output, f"call_{t}_{s}")
+            said = said_by_assistant("" if calls else text_of(output or ""), calls)
+            found[t, s] = (before, said)
+            results = [m for m in _entries(entries, f"step_{s}") if m.get("role") == "tool"]
+            before = [
+                said_by_tool(result.get("content"), f"call_{t}_{s}_{number}")
+                for number, result in enumerate(results)
+            ]
+    return found
+
+
+def _entries(turn: dict[str, Any], key: str) -> list[Message]:
+    entries = turn.get(key)
+    return [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+
+
+def _spelled(output: Any, identity: str) -> list[Call]:
+    """Return the calls of an output in FC mode, with names by which their results are told."""
+    if not isinstance(output, list):
+        return []
+    named = [pair for call in output if isinstance(call, dict) for pair in call.items()]
+    return [Call(name, given, f"{identity}_{n}") for n, (name, given) in enumerate(named)]
+
+
+def _recognises(sample: Sample) -> bool:
+    if isinstance(sample.record, dict):
+        return {"id", "result", "latency"} <= sample.record.keys()
+    return sample.record is None and sample.has_keys("id", "result", "inference_log")
+
+
 def _python_calls(text: str) -> list[tuple[str, object]] | None:
     """Read ``[cd(folder='a'), ls()]``, the notation of BFCL's prompting mode; None if it isn't."""
     text = text.strip()
@@ -171,4 +222,6 @@ BFCL = Importer(
         "tool times are unknown (BFCL runs its simulated tools in its own process and does not "
         "time them): tool_s is 0",
     ),
+    recognises=_recognises,
+    has_messages=True,
 )

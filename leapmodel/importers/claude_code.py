@@ -24,9 +24,10 @@ from typing import Any
 
 from leapmodel.actions import RESPOND, canonical_group
 from leapmodel.errors import UsageError, shown
-from leapmodel.importers.fields import Place
+from leapmodel.importers.fields import Place, stem_of
 from leapmodel.importers.ledger import Ledger
-from leapmodel.importers.records import Importer, Step, TaskRun
+from leapmodel.importers.messages import Call, said_by, said_by_assistant, said_by_tool
+from leapmodel.importers.records import Importer, Message, Sample, Step, TaskRun
 from leapmodel.jsonlines import iter_json_lines
 
 _SUB_AGENT_TOOLS = {"Agent", "Task"}
@@ -56,14 +57,14 @@ def read_file(path: Path, ledger: Ledger, /, **options: object) -> Iterator[Task
     UsageError
         If ``drop_tools`` is not one or more texts.
     """
-    session = _Session(path.stem, ledger, _patterns(options.get("drop_tools")))
-    with ledger.guard(path.stem):
-        Place(path).text(path.stem, "file name")
+    session = _Session(stem_of(path), ledger, _patterns(options.get("drop_tools")))
+    with ledger.guard(stem_of(path)):
+        Place(path).text(stem_of(path), "file name")
         for line, record in iter_json_lines(path):
             session.read(record, Place(path, line))
         steps = session.finish()
         if steps:
-            yield TaskRun(path.stem, steps)
+            yield TaskRun(stem_of(path), steps)
         else:
             ledger.count("files without a step of the agent", path.name)
 
@@ -92,6 +93,13 @@ class _Message:
     is_interrupted: bool = False
     calls: dict[str, _Call] = field(default_factory=dict)
     usage: dict[str, int] = field(default_factory=dict)
+    before: list[Message] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def said(self) -> Message:
+        """Return it as a chat message, the calls that are left out included."""
+        calls = [Call(c.name, c.arguments, identity) for identity, c in self.calls.items()]
+        return said_by_assistant("\n".join(self.texts), calls)
 
 
 class _Session:
@@ -108,6 +116,7 @@ class _Session:
         self._clock: int | None = None  # the latest moment at which a generation could begin
         self._segment = 0
         self._turn_ended = False
+        self._before: list[Message] = []
 
     def read(self, record: dict[str, Any], place: Place) -> None:
         """Take in one record."""
@@ -133,6 +142,9 @@ class _Session:
     def finish(self) -> list[Step]:
         """Close the last message and return the steps."""
         self._close()
+        if self.ledger.keep_messages:
+            what = "contexts without the system prompt, which Claude Code does not log"
+            self.ledger.count(what, self.task, len(self.steps))
         return self.steps
 
     def _read_user(self, record: dict[str, Any], place: Place) -> None:
@@ -149,6 +161,8 @@ class _Session:
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             self._take_result(block, time)
+        if self.ledger.keep_messages:
+            self._before += [_chat(block) for block in blocks]
         # Results of parallel calls are not always logged in order of time, and the next request
         # leaves only when the slowest is in.
         self._clock = time if self._clock is None else max(self._clock, time)
@@ -214,6 +228,8 @@ class _Session:
             self._segment += 1  # only now: a segment without any step leaves no gap
         self._turn_ended = False
         self._message = _Message(identity, place, self._segment, self._clock, time)
+        # Results of its first calls may come before its last record: they belong to what follows.
+        self._message.before, self._before = self._before, []
         return self._message
 
     def _take_block(
@@ -222,6 +238,8 @@ class _Session:
         kind = block.get("type")
         if kind == "text":
             message.has_text = True
+            if self.ledger.keep_messages:
+                message.texts.append(_text_of(block))
         elif kind == "tool_use":
             identity = place.text(block.get("id"), f"{name}.id")
             tool = place.text(block.get("name"), f"{name}.name")
@@ -240,13 +258,16 @@ class _Session:
             len(message.calls) - len(calls),
         )
         if message.calls and not calls:
+            self._pass_over(message)
             return
         if message.is_interrupted and not calls:
             # Neither its time nor its decision is complete.
             self.ledger.count("messages interrupted by the user left out", self.task)
+            self._pass_over(message)
             return
         if message.started is None:
             self.ledger.count("messages with nothing before them left out", self.task)
+            self._pass_over(message)
             return
         if message.ended <= message.started:
             raise message.place.error(
@@ -271,10 +292,17 @@ class _Session:
                 completion_tokens=(
                     message.usage.get("output_tokens") if message.is_final else None
                 ),
+                before=message.before,
+                said=message.said() if self.ledger.keep_messages else None,
             )
         )
         if action == RESPOND:
             self._turn_ended = True
+
+    def _pass_over(self, message: _Message) -> None:
+        """Leave a message in the contexts that is no step."""
+        if self.ledger.keep_messages:
+            self._before = [*message.before, message.said(), *self._before]
 
     def _action(self, message: _Message, calls: list[_Call]) -> str | None:
         if not calls and message.has_text:
@@ -310,6 +338,19 @@ def _text_of(block: dict[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
+def _chat(block: dict[str, Any]) -> Message:
+    """Return a block of a user record as a chat message."""
+    if block.get("type") == "tool_result":
+        return said_by_tool(block.get("content"), block.get("tool_use_id"))
+    return said_by("user", [block])
+
+
+def _recognises(sample: Sample) -> bool:
+    if not isinstance(sample.record, dict) or not isinstance(sample.record.get("type"), str):
+        return False
+    return sample.has_keys("sessionId", "parentUuid", "isSidechain")
+
+
 def _patterns(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -328,4 +369,6 @@ CLAUDE_CODE = Importer(
         "drop_tools": "leave out the calls of these tools, such as ToolSearch (names or patterns)"
     },
     remarks=("tool times include any wait for a person to permit a call",),
+    recognises=_recognises,
+    has_messages=True,
 )

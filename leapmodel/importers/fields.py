@@ -113,6 +113,17 @@ class Place:
             raise self.wrong(value, field, expected) from None
 
 
+def stem_of(path: Path) -> str:
+    """Return a file's name without its suffix; that of a compressed file is not its own.
+
+    Examples
+    --------
+    >>> stem_of(Path("logs/task_1.jsonl")), stem_of(Path("task_1.jsonl.gz"))
+    ('task_1', 'task_1')
+    """
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
 def _as_float(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

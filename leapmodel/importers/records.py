@@ -38,6 +38,25 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Guess:
+    """What a draft proposed on the context of one step.
+
+    Attributes
+    ----------
+    action : str or None
+        Canonical action; None if its output does not parse.
+    latency_s : float, optional
+        Seconds of the draft call, > 0.
+    draft : str, default "draft"
+        The draft's name.
+    """
+
+    action: str | None
+    latency_s: float | None = None
+    draft: str = "draft"
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One target decision of a task.
 
@@ -60,6 +79,8 @@ class Step:
     said : dict or None
         the assistant message of this step, in the shape of the OpenAI chat format. Filled in only
         if ``ledger.keep_messages``; the contexts of a run are their concatenation.
+    guesses : sequence of Guess
+        What drafts proposed here, if the log holds that; several of one draft are its repeats.
     """
 
     segment: int
@@ -72,6 +93,7 @@ class Step:
     completion_tokens: int | None = None
     before: Sequence[Message] = ()
     said: Message | None = None
+    guesses: Sequence[Guess] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,10 @@ class Importer:
         What is true of every trace of this format and limits its use; kept as warnings.
     recognises : callable, optional
         Whether the beginning of a file is of this format; ``auto`` asks it.
+    has_messages : bool, default False
+        Whether it fills in ``Step.before`` and ``Step.said``, so that contexts can be written.
+    has_guesses : bool, default False
+        Whether it fills in ``Step.guesses``, so that predictions can be read from the log.
     """
 
     name: str
@@ -133,3 +159,5 @@ class Importer:
     options: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     recognises: Callable[[Sample], bool] | None = None
+    has_messages: bool = False
+    has_guesses: bool = False

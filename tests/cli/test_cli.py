@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leapmodel.cli import main
+from leapmodel.importers import FORMATS
 from leapmodel.predictions import Predictions, read_predictions, write_predictions
 from leapmodel.trace import Trace, read_trace, write_trace
-from tests.conftest import disturbed, random_trace
+from tests.conftest import REPOSITORY, disturbed, random_trace
 
 
 def leapmodel(*arguments: str | Path) -> Result:
@@ -189,7 +190,7 @@ BAD_USAGE = {
     ),
     "unknown format": (
         ["import", "bcfl", "x", "-o", "y.parquet"],
-        "unknown format 'bcfl'; did you mean bfcl? Known: bfcl, claude-code",
+        "unknown format 'bcfl'; did you mean bfcl? Known: " + ", ".join(FORMATS),
     ),
     "stated without cost": (
         ["choose", "big.parquet", "--draft", "x=0.8"],
@@ -279,6 +280,55 @@ def test_nothing_is_written_when_the_import_fails(tmp_path: Path):
     result = leapmodel("import", "bfcl", log, "-o", tmp_path / "t.parquet")
     assert result.exit_code == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.json"]
+
+
+def test_compare(folder: Path):
+    shown = leapmodel("compare", folder / "big.parquet", folder / "small.parquet")
+    assert shown.exit_code == 0, shown.output
+    assert "They differ in mean step time (s)" in " ".join(shown.output.split())
+    question = ["compare", folder / "big.parquet", folder / "small.parquet", "--json"]
+    value = json.loads(leapmodel(*question, "--acceptance", "0.5", "--draft-latency", "1").output)
+    assert "acceptance 0.5 and 1 s a call" in value["draft"]
+
+
+def test_winsorizing_is_said(folder: Path):
+    question = ["predict", folder / "big.parquet", "--acceptance", "0.8", "--draft-latency", "0.1"]
+    plain = json.loads(leapmodel(*question, "--json").output)
+    cut = json.loads(leapmodel(*question, "--json", "--winsorize", "90").output)
+    assert cut["gen_s_cv"] < plain["gen_s_cv"]
+    assert "cut down to the 90th percentile" in cut["warnings"][-1]
+    wrong = leapmodel(*question, "--winsorize", "9")
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_choose_without_drafts_learns_some(folder: Path):
+    value = json.loads(leapmodel("choose", folder / "big.parquet", "--k", "1:2", "--json").output)
+    assert [draft["draft"] for draft in value["drafts"]] == ["backoff", "memory", "macro"]
+    assert all(draft["coverage"] == 1.0 for draft in value["drafts"])
+
+
+def test_import_auto_with_contexts(tmp_path: Path):
+    log = REPOSITORY / "tests" / "importers" / "fixtures" / "sessions" / "errand_2.jsonl"
+    trace, contexts = tmp_path / "t.parquet", tmp_path / "c.jsonl"
+    result = leapmodel("import", "auto", log, "-o", trace, "--export-contexts", contexts)
+    assert result.exit_code == 0, result.output
+    assert f"{trace} (claude-code): 1 tasks" in result.stdout
+    rows = [json.loads(line) for line in contexts.read_text().splitlines()]
+    assert [row["step"] for row in rows] == list(range(read_trace(trace).n_steps))
+    assert rows[0]["messages"][0]["role"] == "user"
+    same = leapmodel("import", "auto", log, "-o", trace, "--predictions-out", trace)
+    assert "each output needs a file of its own" in same.stderr
+    none = leapmodel("import", "auto", log, "-o", trace, "--predictions-out", tmp_path / "p.jsonl")
+    assert "claude-code logs hold no guesses of a draft" in none.stderr
+
+
+def test_import_of_a_table_with_named_columns(tmp_path: Path):
+    log, trace = tmp_path / "log.csv", tmp_path / "t.parquet"
+    log.write_text("job,ms,call\na,1500,ls({})\na,500,<respond/>\n")
+    named = ["--column", "task=job", "--column", "gen_s=ms", "--column", "action=call"]
+    result = leapmodel("import", "table", log, "-o", trace, *named, "--time-unit", "ms")
+    assert result.exit_code == 0, result.output
+    assert read_trace(trace).gen_s.tolist() == [1.5, 0.5]
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

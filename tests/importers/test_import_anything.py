@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leapmodel.errors import DataError
-from leapmodel.importers import FORMATS, import_log
+from leapmodel.importers import import_log
 from leapmodel.trace import read_trace, write_trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -73,21 +73,21 @@ def check(format_name, content, lenient):
         assert "row " not in message  # an importer names lines; rows are the trace's
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LOGS)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), lenient=st.booleans())
 def test_damaged_logs(name, data, lenient):
     check(name, data.draw(damaged(LOGS[name])), lenient)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LOGS)
 @settings(max_examples=100, deadline=None)
 @given(records=st.lists(anything, max_size=3), lenient=st.booleans())
 def test_any_json(name, records, lenient):
     check(name, "".join(json.dumps(record) + "\n" for record in records).encode(), lenient)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LOGS)
 @settings(max_examples=50, deadline=None)
 @given(content=st.binary(max_size=200), lenient=st.booleans())
 def test_any_bytes(name, content, lenient):
