@@ -348,7 +348,7 @@ def _chat(block: dict[str, Any]) -> Message:
 def _recognises(sample: Sample) -> bool:
     if not isinstance(sample.record, dict) or not isinstance(sample.record.get("type"), str):
         return False
-    return sample.has_keys("sessionId", "parentUuid", "isSidechain")
+    return sample.has_keys("isSidechain", "message", "uuid")
 
 
 def _patterns(value: object) -> tuple[str, ...]:
