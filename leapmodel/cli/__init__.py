@@ -21,6 +21,7 @@ _COMMANDS = {
     "describe": "leapmodel.cli.describe",
     "predict": "leapmodel.cli.predict",
     "choose": "leapmodel.cli.choose",
+    "drafts": "leapmodel.cli.learned",
     "report": "leapmodel.cli.report",
     "compare": "leapmodel.cli.compare",
     "predictions-template": "leapmodel.cli.template",
