@@ -20,6 +20,7 @@ RESPOND = "<respond/>"
 TERMINATE = "<terminate/>"
 TERMINAL_ACTIONS = frozenset({RESPOND, TERMINATE})
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 _CALL_SEPARATOR = "\n"  # never inside a call: JSON escapes it, and names are cleaned of it
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LONGEST_MARKER = 64  # a longer text is no marker however much blank space it holds
@@ -233,14 +234,18 @@ def _numbers_by_value(value: Any) -> Any:
     if isinstance(value, (str, int)):  # before the slower question below
         return value
     if isinstance(value, Mapping):
-        return {str(key): _numbers_by_value(item) for key, item in value.items()}
+        return {
+            str(key): item if type(item) in _AS_THEY_ARE else _numbers_by_value(item)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_numbers_by_value(item) for item in value]
     return value
 
 
 def _call_text(name: str, by_value: dict[str, Any]) -> str:
-    return f"{_storable(' '.join(name.split()))}({_json_text(by_value)})"
+    plain = name if name.isidentifier() else _storable(" ".join(name.split()))
+    return f"{plain}({_json_text(by_value)})"
 
 
 def _json_text(value: object) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from leapmodel.errors import DataError, shown
 
+_BUFFER_BYTES = 2**18  # lines of agent logs are long: Python's 8 KB would be filled too often
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused before it is read whole, so that no file can exhaust the memory."""
 
@@ -89,7 +90,7 @@ def iter_json_lines(
 def open_binary(path: str | Path) -> Any:
     """Open a file for reading bytes; a person's mistake in the path becomes a one-line error."""
     try:
-        stream = open(path, "rb")  # noqa: SIM115  (the caller closes it)
+        stream = open(path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115  (the caller closes it)
         if stream.read(2) == _GZIP:
             stream.close()
             return gzip.open(path, "rb")

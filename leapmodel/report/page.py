@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from leapmodel.report.pictures import HEIGHT, WIDTH, inline_svg
 from leapmodel.sensitivity import sensitivity
 from leapmodel.trace import Trace
 
+N_LISTED = 6
 PACKAGES = ("leapmodel", "numpy", "scipy", "pandas", "pyarrow", "matplotlib")
 
 
@@ -201,11 +201,10 @@ def _inputs(trace: Trace, choice: Choice, command: str | None) -> list[tuple[str
 
 
 def _listed(value: object) -> object:
-    return (
-        ", ".join(map(str, value))
-        if isinstance(value, Sequence) and not isinstance(value, str)
-        else value
-    )
+    if not isinstance(value, (list, tuple)):
+        return value
+    more = f" and {len(value) - N_LISTED} more" if len(value) > N_LISTED else ""
+    return ", ".join(map(str, value[:N_LISTED])) + more
 
 
 def _figure(value: float, digits: int = 2) -> str:
