@@ -5,12 +5,14 @@ Four kinds with one interface: stated, pooled from counts, one per task, or step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from leapmodel.beta_binomial import BetaBinomialFit, fit_beta_binomial, posterior_mean
 from leapmodel.hits import HitCounts, StepHits
 from leapmodel.replay import (
     ReplaySums,
@@ -23,17 +25,43 @@ from leapmodel.replay import (
 from leapmodel.segments import Floats, Segments
 
 
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Parameters that were estimated from tasks, and how they move when tasks are resampled.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape (parameters,)
+        The estimate.
+    table : ndarray, shape (tasks, quantities)
+        Sums per task that the estimate is made of.
+    of_sums : callable
+        From resampled sums, shape (resamples, quantities), to resampled parameters.
+    influence : ndarray, shape (tasks, parameters)
+        To first order, how much one more copy of a task moves the parameters.
+    is_rate : bool
+        Whether the parameters are confined to [0, 1].
+    same_tasks : bool
+        As in :class:`~leapmodel.hits.HitCounts`.
+    n_tasks : int
+        Tasks that carry information.
+    """
+
+    parameters: Floats
+    table: Floats
+    of_sums: Callable[[Floats], Floats]
+    influence: Floats
+    is_rate: bool
+    same_tasks: bool
+    n_tasks: int
+
+
 class Acceptance(Protocol):
     """How often proposals are accepted, as something that can be replayed."""
 
     @property
-    def parameters(self) -> Floats:
-        """What was estimated from counts, shape (parameters,); empty if nothing was."""
-        ...
-
-    @property
-    def counts(self) -> HitCounts | None:
-        """The counts behind the parameters, one column for each."""
+    def estimate(self) -> Estimate | None:
+        """What was estimated, or None if nothing was."""
         ...
 
     def replay(
@@ -56,12 +84,7 @@ class StatedAcceptance:
     """An acceptance that somebody states, a_j: one for all positions or one per position."""
 
     values: Floats
-    counts: HitCounts | None = None
-
-    @property
-    def parameters(self) -> Floats:
-        """Nothing is estimated."""
-        return np.empty(0)
+    estimate: Estimate | None = None
 
     def replay(
         self,
@@ -82,14 +105,23 @@ class StatedAcceptance:
 
 @dataclass(frozen=True, eq=False)
 class PooledAcceptance:
-    """Hits over known outcomes, pooled over tasks: one for all positions or one per position."""
+    """Hits over known outcomes, pooled over tasks: one for all positions or one per position.
+
+    Attributes
+    ----------
+    counts : HitCounts
+        At steps that are not the last of their segment: only there does a hit save a round.
+    at_last : float or None
+        Acceptance at last steps, which moves hit rates and e alone.
+    """
 
     counts: HitCounts
+    at_last: float | None = None
 
-    @property
-    def parameters(self) -> Floats:
+    @cached_property
+    def estimate(self) -> Estimate:
         """The pooled acceptance(s)."""
-        return self.counts.acceptance
+        return _pooled(self.counts)
 
     def replay(
         self,
@@ -99,25 +131,64 @@ class PooledAcceptance:
         parameters: Floats | None = None,
     ) -> ReplaySums:
         """Return the exact replay of the whole trace."""
-        values = StatedAcceptance(self.parameters if parameters is None else parameters)
-        return values.replay(segments, depths, terminal)
+        values = self.estimate.parameters if parameters is None else parameters
+        law = StatedAcceptance(values).law(int(np.max(depths)))
+        return exact_replay(segments, law, depths, terminal=terminal, last_acceptance=self.at_last)
 
     def law(self, deepest: int) -> Floats | float:
         """Return the acceptance(s)."""
-        return StatedAcceptance(self.parameters).law(deepest)
+        return StatedAcceptance(self.estimate.parameters).law(deepest)
 
 
 @dataclass(frozen=True, eq=False)
 class TaskAcceptance:
-    """One acceptance per task, drawn towards the pooled one; taken as given when resampling."""
+    """One acceptance per task: its own outcomes, drawn towards what is usual among the tasks.
 
-    by_step: Floats
-    counts: HitCounts | None = None
+    Attributes
+    ----------
+    counts : HitCounts
+        As for :class:`PooledAcceptance`, one column.
+    task_codes : ndarray of int, shape (steps,)
+        The task of each step of the trace that is replayed.
+    is_last : ndarray of bool, shape (steps,)
+        Where a step is the last of its segment.
+    at_last : float or None
+        Acceptance there.
+    """
 
-    @property
-    def parameters(self) -> Floats:
-        """Nothing is resampled apart from the tasks themselves."""
-        return np.empty(0)
+    counts: HitCounts
+    task_codes: np.ndarray
+    is_last: np.ndarray
+    at_last: float | None = None
+
+    @cached_property
+    def fit(self) -> BetaBinomialFit:
+        """How the tasks differ."""
+        return fit_beta_binomial(self.counts.hits[:, 0], self.counts.known[:, 0])
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Mean and strength of the fit."""
+        fit = self.fit
+        return Estimate(
+            parameters=fit.parameters,
+            table=fit.influence,
+            of_sums=lambda sums: fit.parameters + sums,
+            influence=fit.influence,
+            is_rate=False,
+            same_tasks=self.counts.same_tasks,
+            n_tasks=self.counts.n_tasks,
+        )
+
+    def by_step(self, parameters: Floats) -> Floats:
+        """Return the acceptance of each step of the trace."""
+        if self.counts.same_tasks:
+            hits, known = self.counts.hits[:, 0], self.counts.known[:, 0]
+            by_step = posterior_mean(parameters, hits, known)[self.task_codes]
+        else:  # nothing is known of these very tasks
+            usual = posterior_mean(parameters, np.zeros(1), np.zeros(1))[0]
+            by_step = np.full(len(self.task_codes), usual)
+        return by_step if self.at_last is None else np.where(self.is_last, self.at_last, by_step)
 
     def replay(
         self,
@@ -127,11 +198,12 @@ class TaskAcceptance:
         parameters: Floats | None = None,
     ) -> ReplaySums:
         """Return the replay with each step's own acceptance."""
-        return teacher_forced_replay(segments, self.by_step, depths, terminal=terminal)
+        values = self.estimate.parameters if parameters is None else parameters
+        return teacher_forced_replay(segments, self.by_step(values), depths, terminal=terminal)
 
     def law(self, deepest: int) -> list[StepOutcomes]:
         """Return the acceptance of each step."""
-        return [StepOutcomes(self.by_step)]
+        return [StepOutcomes(self.by_step(self.estimate.parameters))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +213,10 @@ class TeacherForced:
     steps: StepHits
     counts: HitCounts
 
-    @property
-    def parameters(self) -> Floats:
+    @cached_property
+    def estimate(self) -> Estimate | None:
         """The pooled acceptance, if any step is unknown."""
-        return np.empty(0) if self.steps.known.all() else self.counts.acceptance
+        return None if self.steps.known.all() else _pooled(self.counts)
 
     def replay(
         self,
@@ -178,4 +250,24 @@ class TeacherForced:
     def _unknown(self, parameters: Floats | None) -> float:
         if parameters is not None and len(parameters):
             return float(parameters[0])
-        return float(self.parameters[0]) if len(self.parameters) else 0.0
+        return 0.0 if self.estimate is None else float(self.estimate.parameters[0])
+
+
+def _pooled(counts: HitCounts) -> Estimate:
+    """Return hits over known outcomes, one ratio a column."""
+    rates, width = counts.acceptance, counts.hits.shape[1]
+
+    def ratios(sums: Floats) -> Floats:
+        hits, known = sums[:, :width], sums[:, width:]
+        drawn = known > 0  # a resample may hold no task with known outcomes
+        return np.where(drawn, hits / np.where(drawn, known, 1.0), rates)
+
+    return Estimate(
+        parameters=rates,
+        table=np.hstack([counts.hits, counts.known]),
+        of_sums=ratios,
+        influence=(counts.hits - rates * counts.known) / counts.known.sum(axis=0),
+        is_rate=True,
+        same_tasks=counts.same_tasks,
+        n_tasks=counts.n_tasks,
+    )

@@ -7,12 +7,14 @@ from scipy.optimize import brentq
 
 from leapmodel.predictor import Prediction, speedups
 from leapmodel.replay import exact_replay
-from leapmodel.segments import Floats
+from leapmodel.segments import Floats, Ints
 from leapmodel.trace import Trace
+
+N_GRID = 21
 
 
 def break_even(trace: Trace, prediction: Prediction) -> Floats:
-    """Find the acceptance at which S = 1, at a draft's cost: one for all positions.
+    """Find the lowest acceptance at which S reaches 1, at a draft's cost: one for all positions.
 
     Parameters
     ----------
@@ -24,7 +26,12 @@ def break_even(trace: Trace, prediction: Prediction) -> Floats:
     Returns
     -------
     ndarray, shape (depths,)
-        In [0, 1]; NaN where even a draft that is always right loses.
+        In [0, 1]; NaN where none reaches it.
+
+    Notes
+    -----
+    S mostly rises with the acceptance, but not always (a miss can begin the next round where step
+    times fit better together), so it is looked for on a grid first.
 
     Examples
     --------
@@ -37,17 +44,22 @@ def break_even(trace: Trace, prediction: Prediction) -> Floats:
     >>> break_even(trace, prediction).round(3).tolist()  # 1 + p = 1 + d on a long segment
     [0.25]
     """
+    grid = np.linspace(0.0, 1.0, N_GRID)
 
-    def excess(acceptance: float, depth: int) -> float:
-        replay = exact_replay(trace.segments, acceptance, [depth], terminal=prediction.terminal)
-        return float(speedups(replay, prediction.call_s)[0]) - 1.0
+    def excess(acceptance: float, depths: Ints) -> Floats:
+        replay = exact_replay(trace.segments, acceptance, depths, terminal=prediction.terminal)
+        return speedups(replay, prediction.call_s) - 1.0
 
+    on_grid = np.array([excess(float(acceptance), prediction.depths) for acceptance in grid])
     found = []
-    for depth in prediction.depths.tolist():
-        if excess(0.0, depth) >= 0:  # a draft that costs nothing never loses
-            found.append(0.0)
-        elif excess(1.0, depth) <= 0:
+    for d, depth in enumerate(prediction.depths):
+        reached = np.flatnonzero(on_grid[:, d] >= 0)
+        if not len(reached):
             found.append(np.nan)
+        elif reached[0] == 0:  # a draft that costs nothing never loses
+            found.append(0.0)
         else:
-            found.append(float(brentq(excess, 0.0, 1.0, args=(depth,), xtol=1e-4)))
+            bracket = grid[reached[0] - 1], grid[reached[0]]
+            only = np.array([depth])
+            found.append(float(brentq(lambda a, k=only: excess(a, k)[0], *bracket, xtol=1e-4)))
     return np.array(found)

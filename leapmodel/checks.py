@@ -81,10 +81,16 @@ class ColumnChecks:
         kept[~is_text] = None
         return pd.Series(kept, index=column.index, dtype=object)
 
-    def actions(self, name: str) -> pd.Series:
-        """Return a column of actions in canonical form, objects of str or None."""
+    def actions(self, name: str, *, are_canonical: bool = False) -> pd.Series:
+        """Return a column of actions in canonical form, objects of str or None.
+
+        They are not parsed again if they are known to be canonical.
+        """
+        given = self.texts(name, nullable=True, only_storable=False)
+        if are_canonical:
+            return given.astype(object).where(given.notna(), None)
         # Work on each different text once: a trace repeats its actions.
-        codes, texts = pd.factorize(self.texts(name, nullable=True, only_storable=False))
+        codes, texts = pd.factorize(given)
         canonical = np.empty(len(texts) + 1, dtype=object)
         canonical[:-1] = [canonical_action(text) for text in texts]
         return pd.Series(canonical[codes], index=self.table.frame.index, dtype=object)
@@ -105,6 +111,7 @@ class ColumnChecks:
         *,
         above: float | None = None,
         at_least: float | None = None,
+        at_most: float | None = None,
         default: float | None = None,
         nullable: bool = False,
         whole: bool = False,
@@ -128,6 +135,12 @@ class ColumnChecks:
                 wrong |= ~(values > above)
             if at_least is not None:
                 wrong |= ~(values >= at_least)
+            if at_most is not None and not wrong.all():
+                self.refuse(
+                    ~wrong & (values > at_most),
+                    name,
+                    f"seconds, at most {at_most:g} (another unit?)",
+                )
             if whole:
                 wrong |= values != np.floor(values)
         if nullable or default is not None:

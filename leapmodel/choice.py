@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best, tasks_needed
+from leapmodel.bootstrap import N_RESAMPLES, interval_of_best, tasks_needed
 from leapmodel.break_even import break_even
 from leapmodel.draft import Draft
 from leapmodel.equations import DepthRule, depth_rule, depth_rule_simplified
 from leapmodel.errors import UsageError
-from leapmodel.money import Money, Prices, money_of
+from leapmodel.money import Money, Prices, completion_tokens, money_of
 from leapmodel.predictor import (
     DEPTHS,
     SCHEMA_VERSION,
     Prediction,
+    deciding_tasks,
     made_with,
     nearly_as_good,
     plain_values,
@@ -55,7 +56,7 @@ class DraftChoice:
     rule, simplified : DepthRule
         Eq. 6 and Eq. 7 at k = 1, 2, … up to the largest depth.
     break_even : ndarray, shape (depths,)
-        Acceptance at which S = 1 at this draft's cost; NaN if even a perfect draft loses.
+        Lowest acceptance at which S reaches 1 at this draft's cost; NaN if none does.
     perfect_at_cost : ndarray, shape (depths,)
         S of a draft with this cost that is always right.
     tasks_needed : ndarray of float, shape (depths,)
@@ -85,7 +86,8 @@ class Choice:
     depths : ndarray of int, shape (depths,)
         The depths k.
     ceiling : ndarray, shape (depths,)
-        S of a perfect draft that costs nothing: no draft can exceed it.
+        S of a perfect draft that costs nothing. A reference, not a strict bound: a miss can by
+        luck begin the next round where step times fit better together.
     half_width : float
         The half-width that ``tasks_needed`` refers to.
     n_tasks : int
@@ -127,8 +129,8 @@ class Choice:
         of the sequential arm's; ``extra_tokens_bound`` if nothing were cancelled); ``gain`` and
         ``threshold`` of Eq. 6, ``q_k`` and ``threshold_simplified`` of Eq. 7, ``pays`` for Eq. 6;
         ``break_even`` acceptance; ``perfect_at_cost``, ``ceiling``; ``task_saved_p50_s``,
-        ``task_saved_p95_s`` (seconds saved per task); ``tasks_needed``; ``money_sequential`` and
-        ``money_speculative`` (per task, if prices were given).
+        ``task_saved_p95_s`` (seconds saved per run of a task); ``tasks_needed``;
+        ``money_sequential`` and ``money_speculative`` (per run of a task, if prices were given).
         """
         return pd.concat([self._rows(draft) for draft in self.drafts], ignore_index=True)
 
@@ -155,8 +157,8 @@ class Choice:
             task_saved_p50_s=saved[0],
             task_saved_p95_s=saved[1],
             tasks_needed=choice.tasks_needed,
-            money_sequential=np.nan if money is None else money.sequential_per_task,
-            money_speculative=np.nan if money is None else money.speculative_per_task,
+            money_sequential=np.nan if money is None else money.sequential_per_run,
+            money_speculative=np.nan if money is None else money.speculative_per_run,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -284,10 +286,10 @@ def choose(
     predictions = [choice.prediction for choice in choices]
     asked = predictions[0].depths
     free = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
-    verdict = _best(predictions, trace.n_tasks)
+    verdict = _best(trace, predictions)
     tokens = None
     if "completion_tokens" in trace.frame and trace.frame["completion_tokens"].notna().any():
-        tokens = float(trace.frame["completion_tokens"].sum())
+        tokens = float(completion_tokens(trace).sum())
     return Choice(
         drafts=tuple(choices),
         depths=asked,
@@ -343,28 +345,35 @@ def _one_draft(
         tasks_needed=np.array(
             [np.nan] * len(prediction.depths)
             if se is None
-            else [float(tasks_needed(float(x), trace.n_tasks, half_width)) for x in se]
+            else [
+                float(tasks_needed(float(x), deciding_tasks(trace, prediction.draft), half_width))
+                for x in se
+            ]
         ),
         money=None if prices is None else money_of(trace, work, prices),
     )
 
 
-def _best(predictions: Sequence[Prediction], n_tasks: int) -> Verdict:
+def _best(trace: Trace, predictions: Sequence[Prediction]) -> Verdict:
     estimates = np.concatenate([p.speedup for p in predictions])
     best = int(np.argmax(estimates))
     n_depths = len(predictions[0].depths)
+    chosen = predictions[best // n_depths]
     ci95 = None
-    drawn = [p.resamples.speedup for p in predictions if p.resamples is not None]
-    if n_tasks >= MIN_TASKS and drawn:
-        ci95 = interval_of_best(estimates, np.hstack(drawn), best)
+    if chosen.resamples is not None:
+        # drafts that too few tasks speak for have no resamples, and can't widen the interval
+        compared = [p for p in predictions if p.resamples is not None]
+        drawn = np.hstack([p.resamples.speedup for p in compared if p.resamples is not None])
+        at = n_depths * [p is chosen for p in compared].index(True) + best % n_depths
+        ci95 = interval_of_best(np.concatenate([p.speedup for p in compared]), drawn, at)
     return give_verdict(
-        draft=predictions[best // n_depths].draft.name,
+        draft=chosen.draft.name,
         depth=int(predictions[0].depths[best % n_depths]),
         speedup=float(estimates[best]),
         ci95=ci95,
-        n_tasks=n_tasks,
+        n_tasks=deciding_tasks(trace, chosen.draft),
         n_configurations=len(estimates),
-        conditional_on=predictions[best // n_depths].conditional_on,
+        conditional_on=chosen.conditional_on,
         unknown=_unknown(predictions, best // n_depths, best % n_depths),
     )
 
@@ -386,8 +395,8 @@ def _advice(choices: Sequence[DraftChoice], verdict: Verdict) -> list[str]:
     hopeless = [c.prediction.draft.name for c in choices if float(c.perfect_at_cost.max()) <= 1.0]
     if hopeless:
         advice.append(
-            f"Too slow to help however often right: {', '.join(hopeless)} (a perfect draft at that"
-            " cost would not reach 1x)."
+            f"Too slow to help however often right: {', '.join(hopeless)} (no acceptance at that"
+            " cost reaches 1x)."
         )
     if chosen.rule.last_before_stop < verdict.depth and verdict.speedup > 1:
         advice.append(

@@ -28,14 +28,15 @@ from leapmodel.hits import (
     compare_runs,
     count_hits,
     count_hits_by_position,
-    shrunken_acceptance,
     sum_by_task,
 )
 from leapmodel.predictions import Predictions
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 
-Pool = Literal["all", "position", "task"]
+Pool = Literal["auto", "all", "position", "task"]
+TASKS_DIFFER = 0.05
+"""Below this p-value tasks are taken to differ in how predictable they are."""
 LOW_COVERAGE = 0.5
 """Below this share of known steps a warning is given."""
 
@@ -103,6 +104,18 @@ class Draft:
 
     def __repr__(self) -> str:
         return f"<Draft {self.name}: {self.source}>"
+
+    @property
+    def evidence_tasks(self) -> int | None:
+        """Tasks that what was measured of it comes from, or None if all of it was stated."""
+        found = []
+        if self.acceptance.estimate is not None:
+            found.append(self.acceptance.estimate.n_tasks)
+        elif self.known is not None:
+            found.append(self.known.counts.n_tasks)
+        if self.cost.measured:
+            found.append(int((self.cost.denominator > 0).sum()))
+        return min(found, default=None)
 
     @property
     def coverage(self) -> float | None:
@@ -194,9 +207,10 @@ def draft_from_predictions(
     same = evidence_trace is None
     aligned = chosen.aligned(of)
     steps = compare_predictions(of, chosen)
-    counts = count_hits(of, steps, same_tasks=same)
+    counts, at_last = _counts(of, steps, same)
     label = name or chosen.draft_names[0]
-    _require_known(counts, label)
+    facts = _hit_facts(steps)
+    _require_known(facts, label)
     conditional = _unknown_condition(steps) if same else []
     timed = np.isfinite(aligned.latency_s)
     if latency_s is not None or cost is not None:
@@ -220,12 +234,12 @@ def draft_from_predictions(
     return Draft(
         label,
         "its predictions on the trace's contexts" if same else "its predictions on other tasks",
-        forced if same else PooledAcceptance(counts),
+        forced if same else PooledAcceptance(counts, at_last),
         price,
         known=forced if same else None,
         conditional_on=tuple(conditional),
         warnings=(*chosen.metadata.get("warnings", ()), *_coverage_warnings(steps, label)),
-        facts={**_hit_facts(counts), "repeats": len(steps.known)},
+        facts={**facts, "repeats": len(steps.known)},
     )
 
 
@@ -233,7 +247,7 @@ def draft_from_run(
     trace: Trace,
     run: Trace,
     *,
-    pool: Pool = "all",
+    pool: Pool = "auto",
     depth: int = 8,
     latency_s: float | None = None,
     cost: float | None = None,
@@ -242,9 +256,10 @@ def draft_from_run(
 ) -> Draft:
     """Return a draft known by an independent run of it on the same tasks.
 
-    Hits are known while both runs took the same actions; their pooled acceptance is applied to
-    the whole trace. A call costs as much of a target step as the run's steps did over the known
-    steps, unless it is stated.
+    Hits are known while both runs took the same actions. Where tasks differ in how predictable
+    they are, the predictable ones supply most of the known steps, and one pooled acceptance would
+    promise too much: then each task gets its own, drawn towards the usual. A call costs as much
+    of a target step as the run's steps did over the known steps, unless it is stated.
 
     Parameters
     ----------
@@ -252,8 +267,9 @@ def draft_from_run(
         The trace whose speedup is asked for.
     run : Trace
         The draft's own sequential run.
-    pool : {"all", "position", "task"}, default "all"
-        One acceptance; one per round position; or one per task, shrunk to the pooled one.
+    pool : {"auto", "all", "position", "task"}, default "auto"
+        One acceptance for all; one per round position; one per task, drawn towards the usual
+        (beta-binomial); or (auto) per task if a likelihood ratio test finds that tasks differ.
     depth : int, default 8
         How many positions ``pool="position"`` may tell apart.
     latency_s, cost : float, optional
@@ -267,30 +283,35 @@ def draft_from_run(
     ------
     DataError
         If the runs have no task or no known step in common.
-    UsageError
-        If ``pool="task"`` is asked for with an evidence trace.
     """
     of = evidence_trace or trace
     same = evidence_trace is None
     compared = compare_runs(of, run)
-    counts = count_hits(of, compared.steps, same_tasks=same)
-    _require_known(counts, name)
+    facts = _hit_facts(compared.steps)
+    _require_known(facts, name)
     conditional = _unknown_condition(compared.steps) if same else []
     run_warnings = [
         f"{name}: the tool {tool} is used often by one of the two runs and never by the other:"
         " harness noise? (import --drop-tool leaves it out)"
         for tool in compared.unshared_tools
     ]
-    acceptance: Acceptance = PooledAcceptance(counts)
-    if pool == "position":
-        acceptance = PooledAcceptance(
-            count_hits_by_position(of, compared.steps, depth, same_tasks=same)
+    counts, at_last = _counts(of, compared.steps, same)
+    by_task = TaskAcceptance(
+        counts, trace.task_codes, trace.segments.remaining == 1, at_last=at_last
+    )
+    tasks_differ = counts.n_tasks > 1 and by_task.fit.p_value < TASKS_DIFFER
+    acceptance: Acceptance = PooledAcceptance(counts, at_last)
+    if pool == "task" or (pool == "auto" and tasks_differ):
+        acceptance = by_task
+    elif tasks_differ:
+        run_warnings.append(
+            f"{name}: tasks differ in how predictable they are, and the predictable ones supply"
+            " most of the known steps: a pooled acceptance promises too much (--pool task)"
         )
-    elif pool == "task":
-        if not same:
-            raise UsageError("acceptance per task needs a run of the trace's own tasks")
-        acceptance = TaskAcceptance(shrunken_acceptance(counts)[trace.task_codes])
-        conditional.append("each task's acceptance, shrunk to the pooled one")
+    if pool == "position":
+        positions = count_hits_by_position(of, compared.steps, depth, same_tasks=same)
+        if positions.known.sum(axis=0).all():
+            acceptance = PooledAcceptance(positions, at_last)
     if latency_s is not None or cost is not None:
         price, unit = _stated_cost(latency_s, cost)
         conditional.append(f"the draft's {unit} a call, as stated")
@@ -300,14 +321,16 @@ def draft_from_run(
         )
     return Draft(
         name,
-        "an independent run of the draft" + ("" if same else " on other tasks"),
+        "an independent run of the draft"
+        + ("" if same else " on other tasks")
+        + (", one acceptance a task" if acceptance is by_task else ""),
         acceptance,
         price,
         known=TeacherForced(compared.steps, counts) if same else None,
         conditional_on=tuple(conditional),
         warnings=(*run_warnings, *_coverage_warnings(compared.steps, name)),
         facts={
-            **_hit_facts(counts),
+            **facts,
             "paired_tasks": compared.paired_tasks,
             "unmatched_cost": compared.unmatched_cost,
         },
@@ -326,11 +349,20 @@ def _stated_cost(latency_s: float | None, cost: float | None) -> tuple[DraftCost
 
 
 def _listed(values: Floats) -> str:
-    return ", ".join(f"{value:g}" for value in values) or "none"
+    return ", ".join(f"{value:.9g}" for value in values) or "none"
 
 
-def _require_known(counts: HitCounts, name: str) -> None:
-    if not counts.known.sum():
+def _counts(trace: Trace, steps: StepHits, same: bool) -> tuple[HitCounts, float | None]:
+    """Return counts at all but last steps, and the acceptance at last steps."""
+    counts = count_hits(trace, steps, same_tasks=same)
+    last = count_hits(trace, steps, last=True, same_tasks=same)
+    if not counts.known.sum():  # only one-step segments are known: no hit there saves a round
+        return last, None
+    return counts, float(last.acceptance[0]) if last.known.sum() else None
+
+
+def _require_known(facts: dict[str, float | int], name: str) -> None:
+    if not facts["known"]:
         raise DataError(
             name, expected="at least one step whose outcome is known", found="none in common"
         )
@@ -350,5 +382,5 @@ def _coverage_warnings(steps: StepHits, name: str) -> tuple[str, ...]:
     )
 
 
-def _hit_facts(counts: HitCounts) -> dict[str, float | int]:
-    return {"known": int(counts.known[:, 0].sum()), "hits": int(counts.hits[:, 0].sum())}
+def _hit_facts(steps: StepHits) -> dict[str, float | int]:
+    return {"known": int(steps.known.sum()), "hits": int(steps.hit.sum())}

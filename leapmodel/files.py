@@ -122,9 +122,9 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata whose ``warnings`` are a list of text and whose ``origin`` is text.
+    """Return metadata whose ``warnings`` and ``boundary_tools`` are text, and its ``origin``.
 
-    These two are shown to people; a file may hold anything there.
+    These are shown to people and used; a file may hold anything there.
 
     Examples
     --------
@@ -134,7 +134,17 @@ def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     plain = dict(metadata)
     if "warnings" in plain:
         said = plain["warnings"]
-        plain["warnings"] = [str(w) for w in (said if isinstance(said, (list, tuple)) else [said])]
+        if said is not None:
+            plain["warnings"] = [
+                str(w) for w in (said if isinstance(said, (list, tuple)) else [said])
+            ]
+        else:
+            del plain["warnings"]
+    tools = plain.get("boundary_tools")
+    if tools is not None:
+        plain["boundary_tools"] = [
+            str(t) for t in (tools if isinstance(tools, (list, tuple)) else [tools])
+        ]
     if plain.get("origin") is not None:
         plain["origin"] = str(plain["origin"])
     return plain

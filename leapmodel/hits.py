@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from leapmodel.actions import TERMINAL_ACTIONS
+from leapmodel.actions import TERMINAL_ACTIONS, calls_any
 from leapmodel.errors import DataError
 from leapmodel.predictions import Predictions
 from leapmodel.replay import StepOutcomes
@@ -30,7 +30,8 @@ class StepHits:
     ----------
     known, hit, invalid, wrong_end : ndarray of bool, shape (repeats, steps)
         Whether the output on the step's context is known; and if so, whether it equals the
-        target's action, was no usable proposal, or ended the segment where the target did not.
+        target's action, was no usable proposal, or stopped proposing where the target went on (a
+        reply, the end of the task, or a boundary tool).
         Several repeats are several outputs on the same contexts.
     """
 
@@ -74,6 +75,11 @@ class HitCounts:
     hits: np.ndarray
     known: np.ndarray
     same_tasks: bool = True
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks with any known outcome."""
+        return int((self.known > 0).any(axis=1).sum())
 
     @property
     def acceptance(self) -> np.ndarray:
@@ -141,11 +147,16 @@ def compare_runs(target: Trace, draft: Trace) -> RunComparison:
     paired = joined["draft_gen_s"].notna().to_numpy()
     paired_tasks = len(set(target.task_names) & set(draft.task_names))
     if not paired.any():
+        column = "run" if paired_tasks else "task"
+        ours, theirs = (
+            f"run {t.frame['run'].iloc[0]} of {t.task_names[0]!r}" if paired_tasks else repr(name)
+            for t, name in ((target, target.task_names[0]), (draft, draft.task_names[0]))
+        )
         raise DataError(
             "the draft's run",
-            column="task",
-            expected=f"tasks of the trace, such as {target.task_names[0]!r}",
-            found=f"others, such as {draft.task_names[0]!r}",
+            column=column,
+            expected=f"{column}s of the trace, such as {ours}",
+            found=f"others, such as {theirs}",
         )
     draft_actions = joined["draft_action"].to_numpy(dtype=object)
     agrees = paired & _equal(target.actions, draft_actions)
@@ -171,11 +182,27 @@ def compare_predictions(target: Trace, predictions: Predictions) -> StepHits:
     return _step_hits(target, aligned.has, aligned.actions)
 
 
-def count_hits(trace: Trace, steps: StepHits, *, same_tasks: bool = True) -> HitCounts:
-    """Return hits and known outcomes per task, pooled over all positions: one parameter."""
+def count_hits(
+    trace: Trace, steps: StepHits, *, last: bool = False, same_tasks: bool = True
+) -> HitCounts:
+    """Return hits and known outcomes per task: one parameter.
+
+    Parameters
+    ----------
+    trace : Trace
+        Whose steps they are.
+    steps : StepHits
+        The outcomes.
+    last : bool, default False
+        Count the last steps of segments only, or (default) all others: a hit on the last step
+        saves no round, so an acceptance that decides commits must not be made of those.
+    same_tasks : bool, default True
+        As in :class:`HitCounts`.
+    """
+    counted = (trace.segments.remaining == 1) == last
     return HitCounts(
-        hits=sum_by_task(trace, steps.hit.sum(axis=0))[:, None],
-        known=sum_by_task(trace, steps.known.sum(axis=0))[:, None],
+        hits=sum_by_task(trace, steps.hit.sum(axis=0) * counted)[:, None],
+        known=sum_by_task(trace, steps.known.sum(axis=0) * counted)[:, None],
         same_tasks=same_tasks,
     )
 
@@ -186,11 +213,12 @@ def count_hits_by_position(
     """Return hits and known outcomes per task and round position j = 1 … depth.
 
     Position j can only be reached at a step with j - 1 steps before it in its segment that all
-    were hits, so its acceptance is estimated on those. Positions with fewer than ``at_least``
-    known outcomes are estimated together with the last one that has enough.
+    were hits, so its acceptance is estimated on those, last steps of segments aside. A position
+    with fewer than ``at_least`` known outcomes takes the acceptance of the one before.
     """
     position = trace.segments.positions
-    hit, known = steps.hit.sum(axis=0), steps.known.sum(axis=0)
+    counted_at = trace.segments.remaining > 1
+    hit, known = steps.hit.sum(axis=0) * counted_at, steps.known.sum(axis=0) * counted_at
     run_of_hits = np.ones(trace.n_steps, bool)  # the j - 1 steps before were all hits
     columns_hit: list[Floats] = []
     columns_known: list[Floats] = []
@@ -209,30 +237,6 @@ def count_hits_by_position(
     return HitCounts(np.column_stack(columns_hit), np.column_stack(columns_known), same_tasks)
 
 
-def shrunken_acceptance(counts: HitCounts) -> np.ndarray:
-    """Return each task's acceptance, drawn towards the pooled one (beta-binomial), shape (tasks,).
-
-    A task's own rate is noisy; with m the prior strength fitted by the method of moments,
-    p_t = (hits_t + m p) / (known_t + m). Tasks without known outcomes take the pooled p.
-    """
-    hits, known = counts.hits[:, 0], counts.known[:, 0]
-    pooled = float(counts.acceptance[0])
-    total = known.sum()
-    seen = known > 0
-    rates = hits[seen] / known[seen]
-    spread = float((known[seen] * (rates - pooled) ** 2).sum())
-    binomial = pooled * (1 - pooled)
-    # E[spread] = binomial * (tasks - 1) + between * (total - sum(known^2) / total)
-    excess = spread - binomial * (seen.sum() - 1)
-    between = excess / (total - (known[seen] ** 2).sum() / total) if seen.sum() > 1 else 0.0
-    if between <= 0 or binomial == 0:
-        return np.full(len(hits), pooled)
-    strength = max(binomial / between - 1, 0.0)
-    with np.errstate(invalid="ignore"):
-        shrunk = (hits + strength * pooled) / (known + strength)
-    return np.where(known + strength > 0, shrunk, pooled)
-
-
 def _only_in(trace: Trace, other: Trace) -> list[str]:
     often = OFTEN * trace.n_steps
     return [
@@ -242,7 +246,15 @@ def _only_in(trace: Trace, other: Trace) -> list[str]:
 
 def _step_hits(target: Trace, known: np.ndarray, actions: np.ndarray) -> StepHits:
     null = _is_null(actions)
-    ends = pd.Series(actions.ravel(), dtype=object).isin(TERMINAL_ACTIONS).to_numpy()
+    # a boundary tool can't run in a copy, so nothing is proposed past it, wrong or right
+    patterns = [str(pattern) for pattern in target.metadata.get("boundary_tools", ())]
+    proposed = pd.Series(actions.ravel(), dtype=object)
+    stopping = {
+        action
+        for action in proposed.dropna().unique()
+        if action in TERMINAL_ACTIONS or calls_any(action, patterns)
+    }
+    ends = proposed.isin(stopping).to_numpy()
     hit = known & _equal(target.actions, actions)
     return StepHits(
         known=known,

@@ -90,7 +90,7 @@ def iter_json_lines(
 def open_binary(path: str | Path) -> Any:
     """Open a file for reading bytes; a person's mistake in the path becomes a one-line error."""
     try:
-        stream = open(path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115  (the caller closes it)
+        stream = open(path, "rb", _BUFFER_BYTES)  # noqa: SIM115  (the caller closes it)
         if stream.read(2) == _GZIP:
             stream.close()
             return gzip.open(path, "rb")

@@ -72,23 +72,23 @@ def _filled(trace: Trace, column: str, in_proportion_to: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Money:
-    """Cost of the target's tokens per task; the draft's own are not in it.
+    """Cost of the target's tokens per run of a task; the draft's own are not in it.
 
     Attributes
     ----------
-    sequential_per_task : float
+    sequential_per_run : float
         In the sequential arm.
-    speculative_per_task : ndarray, shape (depths,)
+    speculative_per_run : ndarray, shape (depths,)
         With the verifications that are thrown away. Their prompts are taken to be cached to the
         same share as the trace's, their completions to run until they are cancelled.
     """
 
-    sequential_per_task: float
-    speculative_per_task: Floats
+    sequential_per_run: float
+    speculative_per_run: Floats
 
 
 def money_of(trace: Trace, work: VerificationWork, prices: Prices) -> Money:
-    """Return the cost per task in both arms.
+    """Return the cost per run of a task in both arms.
 
     Parameters
     ----------
@@ -105,6 +105,6 @@ def money_of(trace: Trace, work: VerificationWork, prices: Prices) -> Money:
     of_completions = completion.sum() * prices.completion / PER
     thrown_away = work.cancelled_s * tokens_per_s * prices.completion / PER
     return Money(
-        sequential_per_task=float((of_prompts + of_completions) / trace.n_tasks),
-        speculative_per_task=(work.request_cost + of_completions + thrown_away) / trace.n_tasks,
+        sequential_per_run=float((of_prompts + of_completions) / trace.n_runs),
+        speculative_per_run=(work.request_cost + of_completions + thrown_away) / trace.n_runs,
     )

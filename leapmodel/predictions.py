@@ -29,7 +29,7 @@ _KEY = ["task", "run", "step", "draft", "repeat"]
 
 
 class AlignedPredictions(NamedTuple):
-    """One draft's predictions laid along the steps of a trace, a row for each repeat, ascending.
+    """One draft's predictions laid along the steps of a trace, first and further answers.
 
     Attributes
     ----------
@@ -184,8 +184,12 @@ class Predictions:
                 stacklevel=2,
             )
             chosen, at = chosen[~stray], at[~stray]
-        repeats, which = np.unique(chosen["repeat"].to_numpy(), return_inverse=True)
-        shape = (len(repeats), trace.n_steps)
+        # a step's answers are counted by themselves: labels may differ from task to task
+        ordered = np.lexsort((chosen["repeat"].to_numpy(), at))
+        chosen, at = chosen.iloc[ordered], at[ordered]
+        first = np.concatenate(([True], at[1:] != at[:-1]))
+        which = np.arange(len(at)) - np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
+        shape = (int(which.max()) + 1, trace.n_steps)
         actions = np.full(shape, None, dtype=object)
         actions[which, at] = chosen["action"].to_numpy(dtype=object)
         has = np.zeros(shape, bool)

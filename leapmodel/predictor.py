@@ -14,6 +14,7 @@ from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best, percen
 from leapmodel.draft import Draft
 from leapmodel.equations import speedup as speedup_of
 from leapmodel.errors import UsageError, shown
+from leapmodel.hits import sum_by_task
 from leapmodel.replay import ReplaySums, Terminal
 from leapmodel.replay.sums import check_depths
 from leapmodel.resampling import Resamples, resample
@@ -57,6 +58,8 @@ class Prediction:
         What no interval covers; what limits the data.
     about_trace : dict
         Counts and origin of the trace, for JSON.
+    runs_of_task : ndarray, shape (tasks,)
+        How often each task was run.
     seed, n_resamples : int
         Of the bootstrap.
     """
@@ -75,6 +78,7 @@ class Prediction:
     conditional_on: tuple[str, ...]
     warnings: tuple[str, ...]
     about_trace: dict[str, Any]
+    runs_of_task: Floats
     seed: int
     n_resamples: int
 
@@ -164,14 +168,15 @@ class Prediction:
 
     @property
     def task_saved_s(self) -> Floats:
-        """Expected seconds saved per task (all its runs), shape (tasks, depths)."""
+        """Expected seconds saved per run of each task, shape (tasks, depths)."""
         spent = (
             self.replay.wait_s
             + self.call_s * self.replay.calls
             + self.replay.proposal_tool_s
             + self.replay.target_tool_s
         )
-        return (self.replay.gen_s + self.replay.tool_s)[:, None] - spent
+        saved = (self.replay.gen_s + self.replay.tool_s)[:, None] - spent
+        return saved / self.runs_of_task[:, None]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row a depth: S with its interval, and the terms it is made of.
@@ -358,7 +363,8 @@ def predict(
     call_s = draft.cost.seconds(mean_gen_s)
     runs_tool = trace.tool_s > 0
     resamples = None
-    if trace.n_tasks >= MIN_TASKS:
+    n_tasks = deciding_tasks(trace, draft)
+    if n_tasks >= MIN_TASKS:
         resamples = resample(trace, draft, replay, terminal, n_resamples=n_resamples, seed=seed)
     point = speedups(replay, call_s)
     bounds = _bounds(draft, trace, checked, terminal, call_s)
@@ -382,7 +388,7 @@ def predict(
             depth=int(checked[best]),
             speedup=float(point[best]),
             ci95=ci95,
-            n_tasks=trace.n_tasks,
+            n_tasks=n_tasks,
             n_configurations=len(checked),
             conditional_on=draft.conditional_on,
             unknown=unknown_of(draft, bounds, best),
@@ -390,6 +396,7 @@ def predict(
         conditional_on=draft.conditional_on,
         warnings=(*trace.metadata.get("warnings", ()), *draft.warnings),
         about_trace=_about(trace),
+        runs_of_task=sum_by_task(trace, trace.run_starts_mask),
         seed=seed,
         n_resamples=n_resamples,
     )
@@ -444,6 +451,12 @@ def speedups(replay: ReplaySums, call_s: float, *, proposal_tools: bool = True) 
     if proposal_tools:
         spent = spent + replay.proposal_tool_s
     return (replay.gen_s.sum() + replay.tool_s.sum()) / spent.sum(axis=0)
+
+
+def deciding_tasks(trace: Trace, draft: Draft) -> int:
+    """Return how many tasks an interval would rest on: the trace's, or fewer that were measured."""
+    measured = draft.evidence_tasks
+    return trace.n_tasks if measured is None else min(trace.n_tasks, measured)
 
 
 def unknown_of(draft: Draft, bounds: Floats | None, best: int) -> Unknown | None:

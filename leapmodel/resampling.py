@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leapmodel.acceptance import Estimate
 from leapmodel.bootstrap import resampled_sums, task_cells
 from leapmodel.draft import Draft
-from leapmodel.hits import HitCounts
 from leapmodel.replay import ReplaySums, Terminal
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
@@ -47,8 +47,8 @@ def resample(
     weights_seed, others_seed, cells_seed = np.random.SeedSequence(seed).spawn(3)
     cells = task_cells(trace.n_tasks, np.random.default_rng(cells_seed))
     acceptance, cost = draft.acceptance, draft.cost
-    counts = acceptance.counts if len(acceptance.parameters) else None
-    moves = [] if counts is None else _moves(acceptance.parameters, counts)
+    estimate = acceptance.estimate
+    moves = [] if estimate is None else _moves(estimate)
     own = {
         "sequential": np.column_stack(
             [
@@ -65,9 +65,8 @@ def resample(
         moved = acceptance.replay(trace.segments, replay.depths, terminal, move.parameters)
         own[move.name] = _table(moved)
     others: dict[str, Floats] = {}
-    if counts is not None:
-        (own if counts.same_tasks else others)["hits"] = counts.hits
-        (own if counts.same_tasks else others)["known"] = counts.known
+    if estimate is not None:
+        (own if estimate.same_tasks else others)["estimate"] = estimate.table
     if cost.measured:
         table = np.column_stack([cost.numerator, cost.denominator])
         (own if cost.same_tasks else others)["cost"] = table
@@ -79,10 +78,10 @@ def resample(
         drawn |= _resampled(others, n_resamples, others_seed)
     steps, gen_s, tool_s, proposable, proposable_s = drawn["sequential"].T[:, :, None]
     sums = drawn["replay"]
-    if counts is not None:
-        estimates = _ratio(drawn["hits"], drawn["known"], acceptance.parameters)
+    if estimate is not None:
+        values = estimate.of_sums(drawn["estimate"])
         sums = sums + sum(
-            move.weight(estimates[:, move.parameter])[:, None] * (drawn[move.name] - sums)
+            move.weight(values[:, move.parameter])[:, None] * (drawn[move.name] - sums)
             for move in moves
         )
     rounds, wait_s, calls, rejected, accepted_tool_s, target_tool_s = np.split(sums, 6, axis=1)
@@ -124,16 +123,18 @@ class _Move:
         )
 
 
-def _moves(estimates: Floats, counts: HitCounts) -> list[_Move]:
-    """Place nodes three standard errors to both sides of each estimate, within [0, 1]."""
+def _moves(estimate: Estimate) -> list[_Move]:
+    """Place nodes three standard errors to both sides of each estimate; rates within [0, 1]."""
+    errors = np.sqrt((estimate.influence**2).sum(axis=0))
     moves = []
-    for j, estimate in enumerate(estimates):
-        residual = counts.hits[:, j] - estimate * counts.known[:, j]
-        error = float(np.sqrt((residual**2).sum()) / counts.known[:, j].sum())
-        nodes = np.unique(np.clip([estimate - 3 * error, estimate, estimate + 3 * error], 0, 1))
+    for j, (value, error) in enumerate(zip(estimate.parameters, errors, strict=True)):
+        nodes = np.array([value - 3 * error, value, value + 3 * error])
+        if estimate.is_rate:
+            nodes = np.clip(nodes, 0, 1)
+        nodes = np.unique(nodes)
         for at, node in enumerate(nodes):
-            if node != estimate:
-                moved = estimates.copy()
+            if node != value:
+                moved = estimate.parameters.copy()
                 moved[j] = node
                 moves.append(_Move(j, moved, nodes, at))
     return moves

@@ -7,14 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from leapmodel.acceptance import PooledAcceptance, StatedAcceptance
 from leapmodel.predictor import Prediction, speedups
-from leapmodel.replay import (
-    ReplaySums,
-    StepOutcomes,
-    average_sums,
-    exact_replay,
-    teacher_forced_replay,
-)
+from leapmodel.replay import ReplaySums, StepOutcomes, average_sums, teacher_forced_replay
 from leapmodel.segments import Segments
 from leapmodel.trace import Trace
 
@@ -73,15 +68,18 @@ def sensitivity(trace: Trace, prediction: Prediction, depth: int | None = None) 
 
 
 def _replay(segments: Segments, prediction: Prediction, depth: int, fewer: float) -> ReplaySums:
-    law = prediction.draft.acceptance.law(depth)
-    if not isinstance(law, list):
-        acceptance = np.clip(np.asarray(law, dtype=float) - fewer, 0, 1)
-        return exact_replay(segments, acceptance, [depth], terminal=prediction.terminal)
+    acceptance, terminal = prediction.draft.acceptance, prediction.terminal
+    if isinstance(acceptance, PooledAcceptance):
+        parameters = np.clip(acceptance.estimate.parameters - fewer, 0, 1)
+        return acceptance.replay(segments, [depth], terminal, parameters)
+    if isinstance(acceptance, StatedAcceptance):
+        stated = StatedAcceptance(np.clip(acceptance.values - fewer, 0, 1))
+        return stated.replay(segments, [depth], terminal)
+    law = acceptance.law(depth)
+    assert isinstance(law, list)
     return average_sums(
         [
-            teacher_forced_replay(
-                segments, _shifted(outcomes, fewer), [depth], terminal=prediction.terminal
-            )
+            teacher_forced_replay(segments, _shifted(outcomes, fewer), [depth], terminal=terminal)
             for outcomes in law
         ]
     )

@@ -28,6 +28,8 @@ from leapmodel.errors import UsageError
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.segments import Segments
 
+LONGEST_S = 1e8
+"""No step takes longer, about three years: its time is in another unit."""
 KINDS = ("tool", "respond", "terminate")
 OPTIONAL_COLUMNS = (
     "run",
@@ -80,6 +82,7 @@ class Trace:
         *,
         source: str = "trace",
         lenient: bool = False,
+        are_canonical: bool = False,
     ) -> Trace:
         """Check columns made in memory and return them as a trace.
 
@@ -93,13 +96,17 @@ class Trace:
             The name used in error messages.
         lenient : bool, default False
             Leave out the tasks that have a wrong row, instead of raising.
+        are_canonical : bool, default False
+            Whether the actions are known to be in canonical form, as an importer's are: then they
+            are not parsed again.
 
         Raises
         ------
         DataError
             For the first row that does not fit, or if no task is left.
         """
-        return _checked(table_from_frame(frame, source), dict(metadata or {}), lenient)
+        table = table_from_frame(frame, source)
+        return _checked(table, dict(metadata or {}), lenient, are_canonical)
 
     def __repr__(self) -> str:
         return f"<Trace: {self.n_tasks} tasks, {self.n_segments} segments, {self.n_steps} steps>"
@@ -273,12 +280,7 @@ class Trace:
                 if not any(fnmatchcase(name, pattern) for name in self.tool_steps)
             ),
         ]
-        starts = np.zeros(self.n_steps, bool)
-        starts[self.segment_starts] = True
-        starts[1:] |= boundary[:-1]
-        count = np.cumsum(starts)
-        count_at_run_start = np.maximum.accumulate(np.where(self.run_starts_mask, count, 0))
-        frame = self.frame.assign(segment=count - count_at_run_start, boundary=boundary)
+        frame = self.frame.assign(segment=_cut_after(self, boundary), boundary=boundary)
         metadata = {**self.metadata, "boundary_tools": known, "warnings": said}
         return Trace(frame, metadata, self.dropped)
 
@@ -314,7 +316,9 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     write_table(trace.frame, path, kind="trace", metadata=trace.metadata)
 
 
-def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
+def _checked(
+    table: Table, metadata: dict[str, Any], lenient: bool, are_canonical: bool = False
+) -> Trace:
     metadata = plain_metadata(metadata)
     checks = ColumnChecks(table, lenient=lenient)
     checks.require(["task", "step", "gen_s", "action"])
@@ -323,9 +327,9 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
         "run": checks.integers("run", default=0),
         "segment": checks.integers("segment", default=0),
         "step": checks.integers("step"),
-        "gen_s": checks.numbers("gen_s", above=0),
-        "tool_s": checks.numbers("tool_s", at_least=0, default=0.0),
-        "action": checks.actions("action"),
+        "gen_s": checks.numbers("gen_s", above=0, at_most=LONGEST_S),
+        "tool_s": checks.numbers("tool_s", at_least=0, at_most=LONGEST_S, default=0.0),
+        "action": checks.actions("action", are_canonical=are_canonical),
     }
     given = table.frame.columns
     if "kind" in given:
@@ -351,7 +355,20 @@ def _checked(table: Table, metadata: dict[str, Any], lenient: bool) -> Trace:
     dropped = checks.dropped(task_of_row)
     frame = checks.without_dropped(frame.take(order), dropped).reset_index(drop=True)
     frame["task"] = frame["task"].astype(str)
-    return Trace(frame, metadata, tuple(dropped))
+    trace = Trace(frame, metadata, tuple(dropped))
+    if trace.is_boundary.any():  # a boundary step ends its segment, whatever the file numbers say
+        cut = _cut_after(trace, trace.is_boundary)
+        trace = Trace(frame.assign(segment=cut), metadata, tuple(dropped))
+    return trace
+
+
+def _cut_after(trace: Trace, boundary: np.ndarray) -> np.ndarray:
+    """Return segment numbers with a new segment after each boundary step."""
+    starts = np.zeros(trace.n_steps, bool)
+    starts[trace.segment_starts] = True
+    starts[1:] |= boundary[:-1]
+    count = np.cumsum(starts)
+    return count - np.maximum.accumulate(np.where(trace.run_starts_mask, count, 0))
 
 
 def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray:

@@ -127,7 +127,8 @@ def give_verdict(
     if ci95 is None:
         return verdict(
             "cannot tell",
-            f"Cannot tell: {n_tasks} tasks are too few for an interval (at least {MIN_TASKS}); the"
+            f"Cannot tell: {n_tasks} task{'s are' if n_tasks != 1 else ' is'} too few for an"
+            f" interval (at least {MIN_TASKS} with both times and known outcomes); the"
             f" best point estimate is {speedup:.2f}x ({what}).",
         )
     low, high = ci95

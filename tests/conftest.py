@@ -52,7 +52,9 @@ def random_trace(
     return Trace.from_frame(pd.DataFrame(rows))
 
 
-def disturbed(trace: Trace, rng: np.random.Generator, share: float, speed: float = 0.3) -> Trace:
+def disturbed(
+    trace: Trace, rng: np.random.Generator, share: float | np.ndarray, speed: float = 0.3
+) -> Trace:
     """An independent run of the same tasks in which a share of the actions differ."""
     frame = trace.frame.copy()
     differs = rng.random(len(frame)) < share

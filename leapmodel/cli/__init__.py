@@ -7,6 +7,9 @@ the question is not. An error is one line.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 import warnings
 from importlib.metadata import version
@@ -56,11 +59,13 @@ class _Commands(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs.update(standalone_mode=False, prog_name="leapmodel")
+        _make_streams_safe()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", LeapModelWarning)
                 warnings.showwarning = _show_warning
                 super().main(*args, **kwargs)
+                sys.stdout.flush()  # a full disk shows here, and not in an exit handler
         except UsageError as error:
             _fail(str(error), 2)
         except LeapModelError as error:
@@ -82,6 +87,9 @@ class _Commands(click.Group):
             sys.exit(0)
         except MemoryError:
             _fail("not enough memory for this trace", 1)
+        except OSError as error:  # a full disk, a path too long, a device that can't be read
+            where = f"{error.filename}: " if error.filename else ""
+            _fail(f"{where}{(error.strerror or str(error)).lower()}", 1)
 
 
 @click.group("leapmodel", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,6 +100,18 @@ def main() -> None:
     A usual session: import a log, describe the trace, then predict one draft or choose among
     several.
     """
+
+
+def _make_streams_safe() -> None:
+    """Let no letter, closed stream or kill signal end in a traceback or a file left behind."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  (lives as long as we do)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def _fail(message: str, status: int) -> None:

@@ -44,8 +44,8 @@ def choice_options(function: F) -> F:
         ),
         click.option(
             "--pool",
-            type=click.Choice(["all", "position", "task"]),
-            default="all",
+            type=click.Choice(["auto", "all", "position", "task"]),
+            default="auto",
             show_default=True,
             help="For drafts known by a run: how to pool their hits.",
         ),
@@ -82,6 +82,8 @@ def ask_choice(
     half_width: float,
 ) -> tuple[Trace, Choice]:
     """Read what the options name and answer; progress goes to standard error."""
+    if not half_width > 0:
+        raise UsageError(f"--half-width: expected a number above 0, found {half_width}")
     ks = parse_depths(depths)
     price_list = None if prices is None else _parse_prices(prices)
     workload = open_trace(trace, lenient, boundary_tools, winsorize)

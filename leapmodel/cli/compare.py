@@ -31,7 +31,7 @@ from leapmodel.draft import stated_draft
 @click.option("--k", "depths", default="1:6", show_default=True, metavar="K")
 @click.option("--boundary-tools", metavar="PATTERNS", help="As for describe.")
 @click.option("--lenient", is_flag=True, help="Leave out tasks with bad rows and report each.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @json_option
 def command(
     first: str,

@@ -11,7 +11,7 @@ from leapmodel.cli.options import (
     plot_option,
     trace_argument,
 )
-from leapmodel.cli.screen import console, figure, new_table, print_json, seconds, show_notes
+from leapmodel.cli.screen import clean, console, figure, new_table, print_json, seconds, show_notes
 from leapmodel.description import Description, describe
 
 N_TOOLS = 12
@@ -46,7 +46,7 @@ def command(
 
 def _show(about: Description, name: str) -> None:
     out = console()
-    counts = new_table(name, "", "")
+    counts = new_table(clean(name), "", "")
     for label, value in [
         ("tasks", f"{about.tasks:,}"),
         *([("runs", f"{about.runs:,}")] if about.runs != about.tasks else []),
@@ -82,7 +82,7 @@ def _show(about: Description, name: str) -> None:
         tools = new_table("tools", "tool", "steps", "share", "mean time", "boundary")
         for row in about.tools.head(N_TOOLS).to_dict(orient="records"):
             tools.add_row(
-                str(row["tool"]),
+                clean(str(row["tool"])),
                 f"{row['steps']:,}",
                 f"{row['share']:.0%}",
                 seconds(float(row["tool_s"])),
@@ -94,7 +94,7 @@ def _show(about: Description, name: str) -> None:
     longest = new_table("longest steps", "task", "run", "step", "time", "of all time")
     for row in about.longest.to_dict(orient="records"):
         longest.add_row(
-            str(row["task"]),
+            clean(str(row["task"])),
             str(row["run"]),
             str(row["step"]),
             seconds(float(row["gen_s"])),

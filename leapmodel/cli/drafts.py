@@ -45,6 +45,7 @@ def parse_draft(
         return [_stated(name, body, latency_s, cost, spec)]
     if _is_predictions(body):
         predictions = read_predictions(body, lenient=lenient)
+        report_dropped(predictions)
         names = predictions.draft_names
         if name in names:
             wanted = [(name, name)]
@@ -85,7 +86,10 @@ def _split_cost(what: str) -> tuple[str, float | None, float | None]:
     if not at or Path(what).exists():
         return what, None, None
     in_steps = price.endswith("x")
-    (value,) = parse_numbers(price.removesuffix("x"), "--draft …@COST")[:1]
+    numbers = parse_numbers(price.removesuffix("x"), "--draft …@COST")
+    if len(numbers) != 1:
+        raise UsageError(f"--draft …@COST: expected one number, found {price!r}")
+    value = numbers[0]
     return body, (None if in_steps else value), (value if in_steps else None)
 
 

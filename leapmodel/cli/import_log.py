@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from leapmodel.cli.options import report_dropped
+from leapmodel.cli.options import refuse_own_input, report_dropped
 from leapmodel.errors import UsageError
 from leapmodel.files import check_table_path
 from leapmodel.importers import (
@@ -80,6 +80,8 @@ def command(
     for path in (output, predictions_out):
         if path is not None:
             check_table_path(path)
+    for path in (output, contexts, predictions_out):
+        refuse_own_input(path, paths)
     named = [name for name in (output, contexts, predictions_out) if name is not None]
     if len(set(named)) < len(named):
         raise UsageError(f"each output needs a file of its own, found {', '.join(named)}")

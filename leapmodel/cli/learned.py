@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from leapmodel.cli.options import check_plot_path, json_option, open_trace, plot_option
+from leapmodel.cli.options import (
+    check_plot_path,
+    json_option,
+    open_trace,
+    plot_option,
+    refuse_own_input,
+)
 from leapmodel.cli.screen import Row, console, figure, print_json, show_table
 from leapmodel.drafts import (
     DRAFTS,
@@ -23,7 +29,11 @@ from leapmodel.predictions import Predictions, write_predictions
 
 @click.command("drafts", short_help="Learn drafts that need no GPU; how predictable is the agent?")
 @click.argument("trace", metavar="TRACE", type=click.Path())
-@click.option("--seed", type=int, help="Meet the tasks in a shuffled order, not the trace's own.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Meet the tasks in a shuffled order, not the trace's own.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write their predictions (.parquet, .jsonl).")
 @click.option("--lenient", is_flag=True, help="Leave out tasks with bad rows and report each.")
 @click.option("--boundary-tools", metavar="PATTERNS", help="As for describe.")
@@ -46,6 +56,7 @@ def command(
     check_plot_path(plot)
     if output is not None:
         check_table_path(output)
+    refuse_own_input(output, [trace])
     workload = open_trace(trace, lenient, boundary_tools)
     predicted = [prequential(workload, make(), seed=seed) for make in DRAFTS.values()]
     found = [agreement(workload, predictions) for predictions in predicted]

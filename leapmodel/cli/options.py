@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import numpy as np
 
-from leapmodel.errors import UsageError
+from leapmodel.errors import UsageError, one_line
+from leapmodel.predictions import Predictions
 from leapmodel.trace import Trace, read_trace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,7 +48,13 @@ def trace_argument(function: F) -> F:
 def question_options(function: F) -> F:
     """Add the depths, the terminal rule and the bootstrap."""
     for decorator in (
-        click.option("--seed", default=0, show_default=True, help="Seed of the bootstrap."),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of the bootstrap.",
+        ),
         click.option(
             "--resamples",
             default=10_000,
@@ -96,13 +105,14 @@ def open_trace(
     return trace
 
 
-def report_dropped(trace: Trace) -> None:
+def report_dropped(trace: Trace | Predictions) -> None:
     """List on standard error what lenient reading left out."""
     for dropped in trace.dropped:
-        click.echo(f"leapmodel: dropped task {dropped.task}: {dropped.reason}", err=True)
+        click.echo(one_line(f"leapmodel: dropped task {dropped.task}: {dropped.reason}"), err=True)
     if trace.dropped:
         n = len(trace.dropped)
-        click.echo(f"leapmodel: dropped {n} task{'s' * (n > 1)}, kept {trace.n_tasks}", err=True)
+        kept = trace.frame["task"].nunique()
+        click.echo(f"leapmodel: dropped {n} task{'s' * (n > 1)}, kept {kept}", err=True)
 
 
 def parse_depths(text: str) -> np.ndarray:
@@ -121,7 +131,7 @@ def parse_depths(text: str) -> np.ndarray:
     try:
         if ":" in text:
             first, last = (int(part) for part in text.split(":"))
-            depths = list(range(first, last + 1))
+            depths = list(range(first, min(last, DEEPEST + 1) + 1))
         else:
             depths = sorted({int(part) for part in text.split(",")})
     except ValueError:
@@ -149,7 +159,22 @@ def parse_numbers(text: str, option: str) -> list[float]:
         ) from None
 
 
+def refuse_own_input(output: str | None, inputs: Iterable[str]) -> None:
+    """Refuse an output that is one of the inputs: it would be lost.
+
+    Raises
+    ------
+    UsageError
+        If it is.
+    """
+    if output is None:
+        return
+    for name in inputs:
+        if os.path.realpath(name) == os.path.realpath(output):
+            raise UsageError(f"{output}: is what is read, and would be lost; name another output")
+
+
 def check_plot_path(path: str | None) -> None:
     """Refuse a picture's name that no format fits, before any work is done for it."""
-    if path is not None and not path.lower().endswith((".png", ".pdf", ".svg")):
+    if path is not None and Path(path).suffix.lower() not in {".png", ".pdf", ".svg"}:
         raise UsageError(f"--plot: expected a name ending in .png, .pdf or .svg, found {path!r}")

@@ -50,10 +50,11 @@ from leapmodel.trace import Trace, read_trace
 @click.option("--draft-name", help="Which draft of a predictions file with several.")
 @click.option(
     "--pool",
-    type=click.Choice(["all", "position", "task"]),
-    default="all",
+    type=click.Choice(["auto", "all", "position", "task"]),
+    default="auto",
     show_default=True,
-    help="With --draft-run: one acceptance, one per round position, or one per task (shrunk).",
+    help="With --draft-run: one acceptance for all, one per round position, one per task (drawn"
+    " towards the usual), or per task if they differ (auto).",
 )
 @click.option(
     "--evidence-trace",
@@ -101,15 +102,24 @@ def command(
     numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
     if numbers is not None and draft_latency is None and draft_cost is None:
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
+    for option, value, goes_with in (
+        ("--pool", None if pool == "auto" else pool, draft_run),
+        ("--draft-name", draft_name, predictions),
+        ("--evidence-trace", evidence_trace, draft_run or predictions),
+    ):
+        if value is not None and goes_with is None:
+            raise UsageError(f"{option} says nothing about {given[0]}")
     workload = open_trace(trace, lenient, boundary_tools, winsorize)
     of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
     draft: Draft
     if numbers is not None:
         draft = stated_draft(numbers, latency_s=draft_latency, cost=draft_cost)
     elif predictions is not None:
+        answers = read_predictions(predictions, lenient=lenient)
+        report_dropped(answers)
         draft = draft_from_predictions(
             workload,
-            read_predictions(predictions, lenient=lenient),
+            answers,
             draft=draft_name,
             latency_s=draft_latency,
             cost=draft_cost,
@@ -203,7 +213,7 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
         k = answer.verdict.depth
         out.print(f"At this cost k = {k} breaks even at an acceptance of {breaks_even:.2f}.")
     else:
-        out.print("At this cost even a draft that is always right would lose.")
+        out.print("At this cost no acceptance would reach 1x.")
     show_notes(out, "conditional on (no interval covers it)", answer.conditional_on)
     show_notes(out, "warnings", answer.warnings)
     show_verdict(out, answer.verdict, answer.advice)

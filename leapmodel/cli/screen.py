@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import click
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
@@ -25,11 +26,21 @@ PIPED_WIDTH = 132
 _COLOUR = {"deploy": "green", "pilot first": "yellow", "don't": "red", "cannot tell": "magenta"}
 
 
+class _Screen(Console):
+    """A console for which a reader that stops early, as ``head`` does, is no error."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
 def console() -> Console:
     """Return a console for standard output."""
     wanted = os.environ.get("COLUMNS", "")
     piped = int(wanted) if wanted.isdecimal() and int(wanted) >= 40 else PIPED_WIDTH
-    return Console(width=None if sys.stdout.isatty() else piped, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else piped
+    return _Screen(width=width, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str, *columns: str, caption: str | None = None) -> Table:
@@ -101,7 +112,7 @@ def _built(title: str, columns: Sequence[str], rows: Sequence[Row], part: Sequen
     for row in rows:
         if row.new_group:
             table.add_section()
-        table.add_row(*(row.cells[i] for i in part), style="bold" if row.best else None)
+        table.add_row(*(clean(row.cells[i]) for i in part), style="bold" if row.best else None)
     return table
 
 
@@ -132,9 +143,9 @@ def seconds(value: float) -> str:
 def show_verdict(out: Console, verdict: Verdict, advice: tuple[str, ...] = ()) -> None:
     """Print the verdict in a box, with the sentences that go with it."""
     colour = _COLOUR[verdict.decision]
-    text = Text(verdict.sentence)
+    text = Text(clean(verdict.sentence, 4000))
     for sentence in advice:
-        text.append("\n" + sentence, style="dim")
+        text.append("\n" + clean(sentence, 4000), style="dim")
     out.print(Panel(text, title=f"verdict: {verdict.title}", border_style=colour, expand=True))
 
 
@@ -143,9 +154,31 @@ def show_notes(out: Console, heading: str, sentences: tuple[str, ...]) -> None:
     if sentences:
         out.print(Text(heading, style="bold"))
         for sentence in sentences:
-            out.print(f"  - {sentence}", soft_wrap=True)
+            out.print(f"  - {clean(sentence, 1000)}", soft_wrap=True)
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; NaN and infinity are bugs, not numbers."""
-    print(json.dumps(value, indent=2, allow_nan=False, default=str))
+    """Print one JSON object; what is not a number, such as a file's NaN, becomes null."""
+    click.echo(json.dumps(_finite(value), indent=2, allow_nan=False, default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def clean(text: str, longest: int = 48) -> str:
+    r"""Return a name from a log for a table: no control characters, and not too long.
+
+    Examples
+    --------
+    >>> clean("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from leapmodel.cli.options import report_dropped
+from leapmodel.cli.options import refuse_own_input, report_dropped
 from leapmodel.errors import UsageError
 from leapmodel.files import check_table_path, write_table
 from leapmodel.predictions import predictions_template
@@ -26,6 +26,7 @@ def command(trace: str, output: str, force: bool, lenient: bool) -> None:
     the call in, and give the file to predict --predictions.
     """
     check_table_path(output)
+    refuse_own_input(output, [trace])
     if Path(output).exists() and not force:
         raise UsageError(f"{output}: is there already, maybe filled in; --force writes over it")
     workload = read_trace(trace, lenient=lenient)

@@ -15,14 +15,14 @@ from leapmodel.importers.contexts import ContextWriter
 from leapmodel.importers.fields import Place, stem_of
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import Importer, TaskRun
-from leapmodel.trace import Trace
+from leapmodel.trace import LONGEST_S, Trace
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Called as ``(task runs read, files finished, files in all)`` after every task run and file."""
 
 _DIGITS = "0123456789"
 _PIECES = re.compile(r"[0-9]+|[^0-9]+")
-_COLUMNS = ("segment", "gen_s", "tool_s", "action")
+_COLUMNS = ("segment", "gen_s", "action", "tool_s")
 _OPTIONAL = ("started_s", "prompt_tokens", "cached_tokens", "completion_tokens")
 _KEY = ["task", "run", "segment", "step"]
 _PLACEHOLDERS = 10
@@ -67,13 +67,22 @@ def assemble(
             columns.add(task_run, run)
             if writer is not None:
                 writer.write(task_run, run)
-        source = name_of(files)
-        if not columns.n_runs:
-            raise DataError(
-                source, expected="at least one task with steps", found=_why_none(ledger)
-            )
-        if writer is not None:
-            writer.finish(source)
+        if columns.n_runs and writer is not None:
+            writer.finish(name_of(files))
+        # Still inside: contexts appear only beside a trace that was not refused.
+        return _trace(columns, importer, files, ledger, options)
+
+
+def _trace(
+    columns: _Columns,
+    importer: Importer,
+    files: Sequence[Path],
+    ledger: Ledger,
+    options: Mapping[str, object],
+) -> Trace:
+    source = name_of(files)
+    if not columns.n_runs:
+        raise DataError(source, expected="at least one task with steps", found=_why_none(ledger))
     metadata: dict[str, Any] = {
         "format": importer.name,
         "source": [path.name for path in files],  # names only: no one's folders in a shared file
@@ -88,7 +97,9 @@ def assemble(
             name: list(value) if isinstance(value, tuple) else value
             for name, value in options.items()
         }
-    trace = Trace.from_frame(columns.frame(), metadata, source=source, lenient=lenient)
+    trace = Trace.from_frame(
+        columns.frame(), metadata, source=source, lenient=ledger.lenient, are_canonical=True
+    )
     _refuse_placeholders(trace, source)
     return Trace(trace.frame, trace.metadata, (*ledger.dropped, *trace.dropped))
 
@@ -108,6 +119,7 @@ def read_runs(
         for task_run in _task_runs(importer, path, ledger, options):
             number = None
             with ledger.guard(task_run.task):
+                _refuse_impossible(task_run, path)
                 number = runs.number(task_run, index, path)
             if number is not None:
                 n_runs += 1
@@ -135,14 +147,21 @@ def find_files(paths: Sequence[str | Path], suffixes: Sequence[str]) -> list[Pat
         If a path does not exist, a folder holds no file of the format, or a file comes twice.
     """
     files: list[Path] = []
-    for path in map(Path, paths):
+    for given in paths:
+        if not str(given).strip():
+            raise DataError("(empty path)", expected="a file or a folder", found="an empty name")
+        path = Path(given)
         if not path.is_dir():
             if not path.exists():
                 raise DataError(path, expected="a file or a folder", found="nothing there")
             files.append(path)
             continue
         try:
-            inside = [p for p in path.iterdir() if _suffix(p) in suffixes and p.is_file()]
+            inside = [
+                p
+                for p in path.iterdir()
+                if _suffix(p) in suffixes and p.is_file() and not p.name.startswith(".")
+            ]
         except OSError as error:
             raise DataError(
                 path, expected="a readable folder", found=(error.strerror or str(error)).lower()
@@ -226,6 +245,16 @@ class _Columns:
             elif any(value is not None for value in values):
                 frame[name] = pd.Series(values, dtype="Float64" if name == "started_s" else "Int64")
         return frame[["task", "run", "segment", "step", *frame.columns.drop(_KEY)]]
+
+
+def _refuse_impossible(task_run: TaskRun, path: Path) -> None:
+    """Refuse times that the trace would refuse, while their place in the log is known."""
+    for name in ("gen_s", "tool_s"):
+        longest = max(getattr(step, name) for step in task_run.steps)
+        if longest > LONGEST_S:
+            raise Place(path, task_run.line).error(
+                name, f"seconds, at most {LONGEST_S:g} (another unit?)", f"{longest:g}"
+            )
 
 
 def _refuse_placeholders(trace: Trace, source: str) -> None:

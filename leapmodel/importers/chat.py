@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from leapmodel.importers.messages import Call, action_of, said_by_assistant, text_or_none
 from leapmodel.importers.records import Message
@@ -39,8 +38,7 @@ _EMPTY = {"id", "object", "created", "model", "usage", "finish_reason", "index"}
 NO_OUTPUT = {"", "None", "null", "{}", "[]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What one generation said.
 
     Attributes

@@ -8,7 +8,7 @@ to its message, and a tool from the message that called it to the last of its re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from leapmodel.actions import RESPOND, TERMINATE
 from leapmodel.importers.fields import Place
@@ -16,8 +16,7 @@ from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import Guess, Message, Step
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens of one generation, None where the log does not count them."""
 
     prompt: int | None = None
@@ -144,4 +143,4 @@ class Conversation:
     def tools_took(self, seconds: float) -> None:
         """Note how long the tools of the last step ran; the longest noted counts."""
         if self.steps and seconds > self.steps[-1].tool_s:
-            self.steps[-1] = replace(self.steps[-1], tool_s=seconds)
+            self.steps[-1] = self.steps[-1]._replace(tool_s=seconds)

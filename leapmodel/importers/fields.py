@@ -63,6 +63,8 @@ class Place:
         """Return a non-empty text that a UTF-8 file can hold."""
         if not isinstance(value, str) or not value.strip():
             raise self.wrong(value, field, "text")
+        if value.isascii():
+            return value
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:  # JSON may spell half a character ("\ud800")
@@ -90,6 +92,8 @@ class Place:
 
     def count(self, value: object, field: str) -> int:
         """Return a whole number of at least 0."""
+        if type(value) is int and 0 <= value <= _LARGEST_COUNT:  # nearly always
+            return value
         number = _as_float(value)
         if number is None or not 0 <= number <= _LARGEST_COUNT or number != int(number):
             raise self.wrong(value, field, "a whole number >= 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 
 from leapmodel.errors import shown
@@ -12,7 +13,9 @@ from leapmodel.importers.ledger import Ledger
 NO_ZONE = "times without a zone, taken as UTC"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_DATE = re.compile("[0-9]{4}-")  # so does no number begin
 # The years 1973 to 5138 in each unit: the ranges do not meet, so the size of a number tells it.
 _UNITS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (-math.inf, 1e6))
 _LATEST = 10**17  # microseconds; beyond the year 5000 a number is no time
@@ -55,7 +58,7 @@ def moment(value: object, place: Place, field: str, ledger: Ledger) -> int | Non
         if len(value) == 19 and value.isdecimal() and value.isascii():  # OTLP's nanoseconds
             return int(value) // 1000
         text = value.strip()
-        number = _as_number(text)
+        number = None if _DATE.match(text) else _as_number(text)
         if number is None:
             return _iso(text, value, place, field, ledger)
         return moment(number, place, field, ledger)
@@ -85,7 +88,7 @@ def _iso(text: str, value: str, place: Place, field: str, ledger: Ledger) -> int
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:
             ledger.count(NO_ZONE, str(getattr(place.source, "name", place.source)))
-            time = time.replace(tzinfo=UTC)
+            return (time - _EPOCH_WITHOUT_ZONE) // _MICROSECOND
         return (time - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError):
         raise place.wrong(value, field, _EXPECTED) from None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from leapmodel.importers.fields import Place
 from leapmodel.importers.messages import Call, calls_of, text_or_none
@@ -23,8 +22,7 @@ _DECISIONS = {
 _ASIDE_RESULTS = {"null", "agent_state_changed", "recall", "condense", "error_null"}
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event.
 
     Attributes

@@ -7,8 +7,7 @@ of which may come through the same exporter. MLflow's own attributes are read in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from leapmodel.importers.chat import NOTHING, Said, decoded_json, joined, read_said
 from leapmodel.importers.fields import Place
@@ -82,8 +81,7 @@ _TEXTS = ("ai.response.text", "gen_ai.output.text", "output.value", "gen_ai.outp
 _DEEPEST = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """An event of a span, its attributes decoded."""
 
     name: str

@@ -14,7 +14,7 @@ are a small part of the file. Traces of a session are the consecutive turns of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from sys import intern
@@ -124,7 +124,7 @@ class SpanLog:
     def add(self, span: Span) -> None:
         """Keep a span until its trace is turned into a task."""
         if not self.ledger.keep_messages and span.said.text:
-            span.said = replace(span.said, text="")
+            span.said = span.said._replace(text="")
         # The same few names come with every span; one copy of each is enough.
         span.trace, span.name = intern(span.trace), intern(span.name)
         span.model = span.model and intern(span.model)
@@ -185,7 +185,7 @@ class SpanLog:
         steps: list[Step] = []
         for run in runs:
             first = steps[-1].segment + 1 if steps else 0
-            steps += [replace(step, segment=step.segment + first) for step in run.steps]
+            steps += [step._replace(segment=step.segment + first) for step in run.steps]
         overlaps = sum(_end(a.steps[-1]) > (b.steps[0].started_s or 0.0) for a, b in pairwise(runs))
         self.ledger.count(
             "traces of a session that begin before the one before ends", session, overlaps

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +133,7 @@ class _TaskRows:
             if steps:
                 ended = steps[-1].action in (RESPOND, TERMINATE)
                 segment += given != last if has_segments else ended or begins
-            steps.append(replace(step, segment=segment) if segment else step)
+            steps.append(step._replace(segment=segment) if segment else step)
             last = given
         return TaskRun(self.task, steps, line=self.place.line, run=self.number)
 

@@ -36,6 +36,7 @@ def exact_replay(
     depths: Sequence[int] | np.ndarray,
     *,
     terminal: Terminal = "accepted",
+    last_acceptance: float | None = None,
 ) -> ReplaySums:
     """Return the expected sums of the App. H replay, without sampling.
 
@@ -52,6 +53,10 @@ def exact_replay(
     terminal : {"accepted", "probe"}, default "accepted"
         Whether a segment's last step can be proposed and accepted. Commits and waits do not
         depend on it; hit rates, proposal rates and e do.
+    last_acceptance : float, optional
+        Acceptance of a proposal for a segment's last step, if it is another one: replies are
+        often easier to predict than calls. It moves hit rates and e, but no commit and no wait,
+        because a round that reaches the last step ends there either way.
 
     Returns
     -------
@@ -77,6 +82,9 @@ def exact_replay(
     check_terminal(terminal)
     deepest = int(depths[-1])
     survival = survival_by_position(acceptance, deepest)
+    at_last = np.concatenate(([1.0], acceptance_by_position(acceptance, deepest)))
+    if last_acceptance is not None:
+        at_last = np.concatenate(([1.0], acceptance_by_position(last_acceptance, deepest)))
     # expected rounds depend on a segment's length alone: every table below has one column a length
     lengths = np.array([len(block.steps) for block in segments.by_length])
     n_of_length = np.array([len(block.which) for block in segments.by_length], dtype=np.float64)
@@ -87,7 +95,7 @@ def exact_replay(
     # cumulative[d, deepest + n]: expected rounds that start in the first n positions of a segment
     cumulative = np.zeros((len(depths), deepest + 1 + longest))
     np.cumsum(visits, axis=1, out=cumulative[:, deepest + 1 :])
-    can_propose = 0 if terminal == "accepted" else 1
+    last_is_proposed = terminal == "accepted"
 
     def rounds_with(depth_index: int, remaining: int) -> Floats:
         """Return, by segment length, the expected rounds with at least `remaining` steps left."""
@@ -100,14 +108,14 @@ def exact_replay(
     for d, k in enumerate(depths.tolist()):
         rounds[d] = rounds_with(d, 1)
         for j in range(1, k + 1):
-            proposing = rounds_with(d, j + can_propose)
-            proposals[d, j - 1] = n_of_length @ proposing
-            rejected[d] += (1 - survival[j]) * proposing
+            goes_on = rounds_with(d, j + 1)
+            is_last = rounds_with(d, j) - goes_on if last_is_proposed else 0.0 * goes_on
+            accepted = survival[j] * goes_on + survival[j - 1] * at_last[j] * is_last
+            proposals[d, j - 1] = n_of_length @ (goes_on + is_last)
+            hits[d, j - 1] = n_of_length @ accepted
+            rejected[d] += goes_on + is_last - accepted
             calls[d] += rounds_with(d, j)
-            if terminal == "accepted":
-                exactly_j_left = rounds_with(d, j) - rounds_with(d, j + 1)
-                bonus_lost[d] += survival[j] * (n_of_length @ exactly_j_left)
-        hits[d, :k] = survival[1 : k + 1] * proposals[d, :k]
+            bonus_lost[d] += survival[j - 1] * at_last[j] * (n_of_length @ is_last)
         reached[d, :k] = survival[:k] * proposals[d, :k]
         requests[d] = n_of_length @ (calls[d] + rounds_with(d, k + 1))
 
@@ -119,7 +127,7 @@ def exact_replay(
 
     executable = executable_tools(segments, terminal)
     accepted_tool_s, accepted_tool_steps = _accepted_tools(
-        segments, survival, depths, visits, executable
+        segments, survival, at_last, depths, visits, executable
     )
     tool_s = segments.sum_by_group(segments.tool_s)
     proposable_steps, proposable_tool_s = proposable_tools(segments, executable)
@@ -207,6 +215,7 @@ def _expected_waits(
 def _accepted_tools(
     segments: Segments,
     survival: Floats,
+    at_last: Floats,
     depths: np.ndarray,
     visits: Floats,
     executable: np.ndarray,
@@ -216,15 +225,18 @@ def _accepted_tools(
         return np.zeros((segments.n_groups, len(depths))), np.zeros(len(depths))
     adoptable_s = np.where(executable, segments.tool_s, 0.0)
     # Pr[the step at a position is accepted]: a round starts j steps before and accepts j
-    accepted = np.zeros_like(visits)
+    accepted, accepted_last = np.zeros_like(visits), np.zeros_like(visits)
     for d, k in enumerate(depths.tolist()):
         for j in range(1, min(k, visits.shape[1]) + 1):
-            accepted[d, j - 1 :] += survival[j] * visits[d, : visits.shape[1] - j + 1]
+            started = visits[d, : visits.shape[1] - j + 1]
+            accepted[d, j - 1 :] += survival[j] * started
+            accepted_last[d, j - 1 :] += survival[j - 1] * at_last[j] * started
     seconds = np.empty((len(depths), len(segments.starts)))
     steps = np.zeros(len(depths))
     for block in segments.by_length:
         tool_s = adoptable_s[block.steps]
-        share = accepted[:, : len(tool_s)]
+        length = len(tool_s)
+        share = np.column_stack([accepted[:, : length - 1], accepted_last[:, length - 1]])
         seconds[:, block.which] = share @ tool_s
         steps += share @ np.count_nonzero(tool_s, axis=1)
     return sum_segments_by_group(segments, seconds), steps

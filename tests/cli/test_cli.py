@@ -201,6 +201,47 @@ BAD_USAGE = {
         ["choose", "big.parquet", "--draft", "small.parquet", "--draft", "small.parquet"],
         "each draft needs a name of its own, found small, small",
     ),
+    "negative seed": (
+        ["predict", "big.parquet", "--acceptance", "1", "--draft-latency", "1", "--seed", "-1"],
+        "Invalid value for '--seed': -1 is not in the range x>=0. (see leapmodel predict --help)",
+    ),
+    "half-width that is no number": (
+        ["choose", "big.parquet", "--draft", "x=0.8@1", "--half-width", "nan"],
+        "--half-width: expected a number above 0, found nan",
+    ),
+    "two costs": (
+        ["choose", "big.parquet", "--draft", "x=0.8@1,2"],
+        "--draft …@COST: expected one number, found '1,2'",
+    ),
+    "very many depths": (
+        [
+            "predict",
+            "big.parquet",
+            "--acceptance",
+            "1",
+            "--draft-latency",
+            "1",
+            "--k",
+            "1:300000000",
+        ],
+        "--k: expected depths from 1 to 64, as 3, 1:6 or 1,3,5, found '1:300000000'",
+    ),
+    "option without its draft": (
+        ["predict", "big.parquet", "--acceptance", "1", "--draft-latency", "1", "--pool", "task"],
+        "--pool says nothing about --acceptance",
+    ),
+    "acceptance just above one": (
+        ["predict", "big.parquet", "--acceptance", "1.0000001", "--draft-latency", "1"],
+        "acceptance: expected numbers from 0 to 1, found 1.0000001",
+    ),
+    "output that is the input": (
+        ["predictions-template", "big.parquet", "-o", "./big.parquet"],
+        "./big.parquet: is what is read, and would be lost; name another output",
+    ),
+    "picture without a name": (
+        ["describe", "big.parquet", "--plot", ".png"],
+        "--plot: expected a name ending in .png, .pdf or .svg, found '.png'",
+    ),
     "two prices": (
         ["choose", "big.parquet", "--draft", "x=0.8@1", "--prices", "1,2"],
         "--prices: expected PROMPT,CACHED,COMPLETION, found '1,2'",
@@ -354,10 +395,80 @@ def test_asking_for_a_prediction_loads_no_plotting():
     assert result.stdout == "False\n"
 
 
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
 def test_a_reader_that_stops_early_is_not_an_error(folder: Path):
-    command = f"{sys.executable} -m leapmodel describe {folder / 'big.parquet'} | head -1"
-    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    assert result.stderr == ""
+    describe = f"{sys.executable} -m leapmodel describe {folder / 'big.parquet'}"
+    result = shell(f"{describe} | head -1; exit ${{PIPESTATUS[0]}}")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", ["describe {}", "describe {} --json", "choose {} --k 1"])
+def test_a_full_disk_is_one_line(folder: Path, arguments: str):
+    asked = arguments.format(folder / "big.parquet")
+    result = shell(f"{sys.executable} -m leapmodel {asked} > /dev/full")
+    assert result.returncode == 1
+    assert result.stderr == "leapmodel: error: no space left on device\n"
+
+
+def test_a_terminal_without_greek_letters_still_gets_an_answer(folder: Path):
+    asked = f"predict {folder / 'big.parquet'} --acceptance 0.8 --draft-latency 0.1"
+    result = shell(f"PYTHONIOENCODING=ascii {sys.executable} -m leapmodel {asked}")
+    assert result.returncode == 0
+    assert "verdict: " in result.stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_closed_streams_give_no_traceback(folder: Path, closed: str):
+    result = shell(f"{sys.executable} -m leapmodel choose {folder / 'big.parquet'} --k 1 {closed}")
+    assert result.returncode == 0
+    assert "Traceback" not in result.stderr
+
+
+def test_names_from_a_log_can_not_steer_the_terminal(folder: Path):
+    frame = read_trace(folder / "big.parquet").frame
+    hostile = "[bold]\x1b[31m:bug:\n" + "x" * 200
+    renamed = frame.assign(task=hostile + frame["task"])
+    write_trace(Trace.from_frame(renamed, {"warnings": [hostile]}), folder / "odd.parquet")
+    result = leapmodel("describe", folder / "odd.parquet")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    assert "[bold]\\x1b[31m:bug:" in result.output
+
+
+@pytest.mark.parametrize("warnings", [3, None, [{"a": 1}], "plain", float("nan")])
+def test_odd_metadata_is_shown_or_left_out(folder: Path, warnings: object):
+    odd = folder / "odd.jsonl"
+    frame = read_trace(folder / "big.parquet").frame
+    head = {"leapmodel": "trace", "warnings": warnings, "boundary_tools": 7, "x": float("inf")}
+    lines = frame.to_json(orient="records", lines=True)
+    odd.write_text(json.dumps(head) + "\n" + lines)
+    for arguments in (["describe"], ["choose", "--draft", "x=0.8@0.1", "--k", "1"]):
+        result = leapmodel(arguments[0], odd, *arguments[1:], "--json")
+        assert result.exit_code == 0, result.output
+        json.loads(result.output)
+
+
+def test_a_killed_import_leaves_nothing_behind(tmp_path: Path):
+    log = tmp_path / "log.json"
+    turn = [[{"ls": "{}"}], []]
+    with log.open("w") as stream:
+        for task in range(60_000):
+            record = {"id": f"t{task}", "result": [turn], "latency": [[1.0 + task, 0.5]]}
+            stream.write(json.dumps(record) + "\n")
+    command = [sys.executable, "-m", "leapmodel", "import", "bfcl", str(log), "-o"]
+    process = subprocess.Popen([*command, str(tmp_path / "t.jsonl")], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) == 1 and time.monotonic() < deadline:
+        time.sleep(0.02)  # until it has begun to write
+    process.terminate()
+    assert process.wait(timeout=30) in {0, 143}
+    assert {p.name for p in tmp_path.iterdir()} <= {"log.json", "t.jsonl"}
 
 
 def test_python_m_leapmodel_is_the_same_command(folder: Path):

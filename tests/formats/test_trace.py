@@ -361,8 +361,8 @@ def traces(draw):
                 rows.append(
                     {
                         "task": task, "run": run, "segment": segment, "step": step,
-                        "gen_s": draw(st.floats(min_value=1e-300, allow_infinity=False)),
-                        "tool_s": draw(st.floats(min_value=0, allow_infinity=False)),
+                        "gen_s": draw(st.floats(min_value=1e-300, max_value=1e8)),
+                        "tool_s": draw(st.floats(min_value=0, max_value=1e8)),
                         "action": draw(st.none() | st.text(max_size=6)),
                         "started_s": draw(st.none() | st.floats(-1e9, 1e9)),
                         "prompt_tokens": draw(st.none() | st.integers(0, 10**6)),
@@ -503,3 +503,15 @@ def test_a_misspelt_optional_column_is_said(step):
     trace = Trace.from_frame(frame.assign(tools=2.0, observation="x"))
     assert trace.metadata["warnings"] == ["the column tools is not used; is it meant to be tool_s?"]
     assert "warnings" not in Trace.from_frame(pd.DataFrame([step()]).assign(note="x")).metadata
+
+
+def test_a_boundary_in_a_file_ends_its_segment(step):
+    frame = pd.DataFrame([step(), step(step=1), step(step=2)]).assign(boundary=[True, False, False])
+    assert Trace.from_frame(frame).segment_lengths.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("column", ["gen_s", "tool_s"])
+def test_a_time_in_another_unit_is_refused(jsonl, step, column):
+    path = jsonl(step(**{column: 1.5e9}))
+    words = "expected seconds, at most 1e+08 (another unit?), found 1500000000.0"
+    assert message(path) == f"line 1, column {column}: {words}"

@@ -6,12 +6,10 @@ import pytest
 
 from leapmodel.errors import DataError
 from leapmodel.hits import (
-    HitCounts,
     compare_predictions,
     compare_runs,
     count_hits,
     count_hits_by_position,
-    shrunken_acceptance,
 )
 from leapmodel.predictions import Predictions
 from leapmodel.trace import Trace
@@ -95,14 +93,24 @@ def test_predictions_give_hits_misses_invalid_and_unknown():
     assert steps.invalid.tolist() == [[False, True, False, False]]
 
 
-def test_counts_pool_over_steps_runs_and_repeats(rng: np.random.Generator):
+def test_counts_leave_last_steps_apart(rng: np.random.Generator):
     target = random_trace(rng, 12, runs=2)
     compared = compare_runs(target, disturbed(target, rng, share=0.3))
     counts = count_hits(target, compared.steps)
-    assert counts.hits.sum() == compared.steps.hit.sum()
+    at_last = count_hits(target, compared.steps, last=True)
+    assert (counts.hits + at_last.hits).sum() == compared.steps.hit.sum()
+    assert (counts.known + at_last.known).sum() == compared.steps.known.sum()
     assert counts.known.shape == (12, 1)
-    first = target.frame["task"] == target.task_names[0]
-    assert counts.known[0, 0] == compared.steps.known[0][first].sum()
+    is_last = target.segments.remaining == 1
+    first = (target.frame["task"] == target.task_names[0]).to_numpy()
+    assert counts.known[0, 0] == compared.steps.known[0][first & ~is_last].sum()
+    assert at_last.known[0, 0] == compared.steps.known[0][first & is_last].sum()
+
+
+def test_a_wrong_boundary_tool_stops_proposing():
+    target = trace_of({"a": ["x({})", "y({})", "rm({})"]}).with_boundary_tools(["rm"])
+    draft = trace_of({"a": ["rm({})", "y({})", "rm({})"]})
+    assert compare_runs(target, draft).steps.wrong_end.tolist() == [[True, False, False]]
 
 
 def test_counts_by_position_need_a_run_of_hits_before(rng: np.random.Generator):
@@ -114,7 +122,8 @@ def test_counts_by_position_need_a_run_of_hits_before(rng: np.random.Generator):
         hits = known = 0
         for i in range(target.n_steps):
             before = range(i - j + 1, i)
-            if position[i] >= j - 1 and all(steps.hit[0, m] for m in before):
+            is_last = target.segments.remaining[i] == 1
+            if not is_last and position[i] >= j - 1 and all(steps.hit[0, m] for m in before):
                 known += steps.known[0, i]
                 hits += steps.hit[0, i]
         assert counts.hits[:, j - 1].sum() == hits
@@ -126,30 +135,3 @@ def test_rare_positions_share_the_last_well_known_acceptance(rng: np.random.Gene
     steps = compare_runs(target, disturbed(target, rng, share=0.1)).steps
     counts = count_hits_by_position(target, steps, 8, at_least=10_000)
     assert np.array_equal(counts.acceptance, np.full(8, counts.acceptance[0]))
-
-
-def test_shrinking_stays_between_a_tasks_own_rate_and_the_pooled_one():
-    counts = HitCounts(
-        np.array([[19.0], [2.0], [10.0], [0.0]]), np.array([[20.0], [20.0], [20.0], [0.0]])
-    )
-    pooled = float(counts.acceptance[0])
-    shrunk = shrunken_acceptance(counts)
-    assert pooled < shrunk[0] < 0.95
-    assert 0.1 < shrunk[1] < pooled
-    assert shrunk[3] == pooled
-
-
-def test_shrinking_goes_all_the_way_when_tasks_do_not_differ_more_than_chance():
-    counts = HitCounts(np.array([[5.0], [5.0], [5.0]]), np.array([[10.0], [10.0], [10.0]]))
-    assert shrunken_acceptance(counts).tolist() == [0.5, 0.5, 0.5]
-
-
-def test_shrinking_recovers_the_spread_of_a_beta_binomial(rng: np.random.Generator):
-    truth = rng.beta(4, 2, 4000)
-    known = rng.integers(5, 40, 4000).astype(float)
-    hits = rng.binomial(known.astype(int), truth).astype(float)
-    shrunk = shrunken_acceptance(HitCounts(hits[:, None], known[:, None]))
-    own = np.abs(hits / known - truth).mean()
-    best = np.abs((hits + 4) / (known + 6) - truth).mean()  # the true prior
-    assert np.abs(shrunk - truth).mean() < own
-    assert np.abs(shrunk - truth).mean() == pytest.approx(best, rel=0.02)
