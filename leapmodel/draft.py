@@ -209,7 +209,7 @@ def draft_from_predictions(
     steps = compare_predictions(of, chosen)
     counts, at_last = _counts(of, steps, same)
     label = name or chosen.draft_names[0]
-    facts = _hit_facts(steps)
+    facts = _hit_facts(of, steps)
     _require_known(facts, label)
     conditional = _unknown_condition(steps) if same else []
     timed = np.isfinite(aligned.latency_s)
@@ -287,7 +287,7 @@ def draft_from_run(
     of = evidence_trace or trace
     same = evidence_trace is None
     compared = compare_runs(of, run)
-    facts = _hit_facts(compared.steps)
+    facts = _hit_facts(of, compared.steps)
     _require_known(facts, name)
     conditional = _unknown_condition(compared.steps) if same else []
     run_warnings = [
@@ -382,5 +382,14 @@ def _coverage_warnings(steps: StepHits, name: str) -> tuple[str, ...]:
     )
 
 
-def _hit_facts(steps: StepHits) -> dict[str, float | int]:
-    return {"known": int(steps.known.sum()), "hits": int(steps.hit.sum())}
+def _hit_facts(trace: Trace, steps: StepHits) -> dict[str, float | int]:
+    """Return what the hits are, in all and apart for the last steps of segments."""
+    facts: dict[str, float | int] = {
+        "known": int(steps.known.sum()),
+        "hits": int(steps.hit.sum()),
+    }
+    for name, last in (("acceptance_before_last", False), ("acceptance_at_last", True)):
+        counts = count_hits(trace, steps, last=last)
+        if counts.known.sum():
+            facts[name] = float(counts.acceptance[0])
+    return facts

@@ -227,6 +227,11 @@ def _evidence(answer: Prediction) -> str:
             f"{facts['hits']:,.0f} hits on {facts['known']:,.0f} known steps"
             f" ({facts['hits'] / facts['known']:.3f})"
         )
+    if "acceptance_before_last" in facts and "acceptance_at_last" in facts:
+        said.append(
+            f"{facts['acceptance_before_last']:.3f} where a hit saves a round,"
+            f" {facts['acceptance_at_last']:.3f} at the last steps of segments, where none does"
+        )
     if draft.coverage is not None:
         said.append(f"{draft.coverage:.0%} of the steps known")
     if "paired_tasks" in facts:
