@@ -15,11 +15,11 @@ from .errors import UsageError as UsageError
 from .importers import import_log as import_log
 from .importers import import_predictions as import_predictions
 from .money import Prices as Prices
+from .prediction import Prediction as Prediction
 from .predictions import Predictions as Predictions
 from .predictions import predictions_template as predictions_template
 from .predictions import read_predictions as read_predictions
 from .predictions import write_predictions as write_predictions
-from .predictor import Prediction as Prediction
 from .predictor import predict as predict
 from .replay import StepOutcomes as StepOutcomes
 from .replay import exact_replay as exact_replay

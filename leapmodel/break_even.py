@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from leapmodel.predictor import Prediction, speedups
+from leapmodel.prediction import Prediction
+from leapmodel.predictor import speedups
 from leapmodel.replay import exact_replay
 from leapmodel.segments import Floats, Ints
 from leapmodel.trace import Trace

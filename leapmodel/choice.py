@@ -15,14 +15,16 @@ from leapmodel.draft import Draft
 from leapmodel.equations import DepthRule, depth_rule, depth_rule_simplified
 from leapmodel.errors import UsageError
 from leapmodel.money import Money, Prices, completion_tokens, money_of
-from leapmodel.predictor import (
-    DEPTHS,
+from leapmodel.prediction import (
     SCHEMA_VERSION,
     Prediction,
-    deciding_tasks,
     made_with,
     nearly_as_good,
     plain_values,
+)
+from leapmodel.predictor import (
+    DEPTHS,
+    deciding_tasks,
     predict,
     require_trace,
     speedups,

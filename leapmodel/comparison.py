@@ -13,7 +13,8 @@ from leapmodel.actions import tool_names
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, percentile_interval, resampled_sums
 from leapmodel.draft import Draft, stated_draft
 from leapmodel.hits import sum_by_task
-from leapmodel.predictor import DEPTHS, Prediction, predict, require_trace
+from leapmodel.prediction import Prediction
+from leapmodel.predictor import DEPTHS, predict, require_trace
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.acceptance import PooledAcceptance, StatedAcceptance
-from leapmodel.predictor import Prediction, speedups
+from leapmodel.prediction import Prediction
+from leapmodel.predictor import speedups
 from leapmodel.replay import ReplaySums, StepOutcomes, average_sums, teacher_forced_replay
 from leapmodel.segments import Segments
 from leapmodel.trace import Trace

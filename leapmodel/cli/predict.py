@@ -31,8 +31,9 @@ from leapmodel.cli.screen import (
 )
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
 from leapmodel.errors import UsageError
+from leapmodel.prediction import Prediction
 from leapmodel.predictions import read_predictions
-from leapmodel.predictor import Prediction, predict
+from leapmodel.predictor import predict
 from leapmodel.replay import Terminal
 from leapmodel.trace import Trace, read_trace
 

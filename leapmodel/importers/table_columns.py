@@ -61,7 +61,8 @@ class Columns:
         DataError
             Naming the columns that are there.
         """
-        shown = ", ".join(header[:12]) + (", …" if len(header) > 12 else "")
+        names = [name if len(name) <= 60 else name[:57] + "…" for name in header[:12]]
+        shown = ", ".join(names) + (", …" if len(header) > 12 else "")
         for name, column in self.names.items():
             if column not in header:
                 near = difflib.get_close_matches(column, header, n=1)
