@@ -12,7 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from leapmodel.beta_binomial import BetaBinomialFit, fit_beta_binomial, posterior_mean
+from leapmodel.beta_binomial import (
+    CORRELATIONS,
+    BetaBinomialFit,
+    fit_beta_binomial,
+    posterior_values,
+)
 from leapmodel.hits import HitCounts, StepHits
 from leapmodel.replay import (
     ReplaySums,
@@ -39,8 +44,8 @@ class Estimate:
         From resampled sums, shape (resamples, quantities), to resampled parameters.
     influence : ndarray, shape (tasks, parameters)
         To first order, how much one more copy of a task moves the parameters.
-    is_rate : bool
-        Whether the parameters are confined to [0, 1].
+    limits : tuple of (array_like, array_like)
+        Lowest and highest values that the parameters can take.
     same_tasks : bool
         As in :class:`~leapmodel.hits.HitCounts`.
     n_tasks : int
@@ -51,7 +56,7 @@ class Estimate:
     table: Floats
     of_sums: Callable[[Floats], Floats]
     influence: Floats
-    is_rate: bool
+    limits: tuple[Sequence[float], Sequence[float]]
     same_tasks: bool
     n_tasks: int
 
@@ -144,10 +149,14 @@ class PooledAcceptance:
 class TaskAcceptance:
     """One acceptance per task: its own outcomes, drawn towards what is usual among the tasks.
 
+    What a task's acceptance is stays uncertain after few outcomes, and rounds are not linear in
+    it, so the replay is averaged over a few equally likely values of each task's posterior.
+
     Attributes
     ----------
     counts : HitCounts
-        As for :class:`PooledAcceptance`, one column.
+        As for :class:`PooledAcceptance`, one column, for one run of each task: several runs of a
+        task meet the same steps, and would make tasks look more different than they are.
     task_codes : ndarray of int, shape (steps,)
         The task of each step of the trace that is replayed.
     is_last : ndarray of bool, shape (steps,)
@@ -168,27 +177,27 @@ class TaskAcceptance:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Mean and strength of the fit."""
+        """Mean and correlation of the fit."""
         fit = self.fit
         return Estimate(
             parameters=fit.parameters,
             table=fit.influence,
             of_sums=lambda sums: fit.parameters + sums,
             influence=fit.influence,
-            is_rate=False,
+            limits=([-np.inf, CORRELATIONS[0]], [np.inf, CORRELATIONS[1]]),
             same_tasks=self.counts.same_tasks,
             n_tasks=self.counts.n_tasks,
         )
 
-    def by_step(self, parameters: Floats) -> Floats:
-        """Return the acceptance of each step of the trace."""
-        if self.counts.same_tasks:
-            hits, known = self.counts.hits[:, 0], self.counts.known[:, 0]
-            by_step = posterior_mean(parameters, hits, known)[self.task_codes]
-        else:  # nothing is known of these very tasks
-            usual = posterior_mean(parameters, np.zeros(1), np.zeros(1))[0]
-            by_step = np.full(len(self.task_codes), usual)
-        return by_step if self.at_last is None else np.where(self.is_last, self.at_last, by_step)
+    def by_step(self, parameters: Floats) -> list[Floats]:
+        """Return equally likely acceptances of each step of the trace."""
+        hits, known = self.counts.hits[:, 0], self.counts.known[:, 0]
+        if not self.counts.same_tasks:  # nothing is known of these very tasks
+            hits = known = np.zeros(int(self.task_codes.max()) + 1)
+        values = [column[self.task_codes] for column in posterior_values(parameters, hits, known)]
+        if self.at_last is None:
+            return values
+        return [np.where(self.is_last, self.at_last, by_step) for by_step in values]
 
     def replay(
         self,
@@ -197,13 +206,18 @@ class TaskAcceptance:
         terminal: Terminal,
         parameters: Floats | None = None,
     ) -> ReplaySums:
-        """Return the replay with each step's own acceptance."""
+        """Return the mean of the replays with each task's likely acceptances."""
         values = self.estimate.parameters if parameters is None else parameters
-        return teacher_forced_replay(segments, self.by_step(values), depths, terminal=terminal)
+        return average_sums(
+            [
+                teacher_forced_replay(segments, by_step, depths, terminal=terminal)
+                for by_step in self.by_step(values)
+            ]
+        )
 
     def law(self, deepest: int) -> list[StepOutcomes]:
-        """Return the acceptance of each step."""
-        return [StepOutcomes(self.by_step(self.estimate.parameters))]
+        """Return the acceptance of each step, once for each likely value."""
+        return [StepOutcomes(by_step) for by_step in self.by_step(self.estimate.parameters)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +281,7 @@ def _pooled(counts: HitCounts) -> Estimate:
         table=np.hstack([counts.hits, counts.known]),
         of_sums=ratios,
         influence=(counts.hits - rates * counts.known) / counts.known.sum(axis=0),
-        is_rate=True,
+        limits=([0.0] * width, [1.0] * width),
         same_tasks=counts.same_tasks,
         n_tasks=counts.n_tasks,
     )

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import betaln, digamma, expit, logit
+from scipy.special import betaincinv, betaln, digamma, expit, logit
 from scipy.stats import chi2
 
 from leapmodel.segments import Floats
 
 _LOG_STRENGTH = (float(np.log(0.05)), float(np.log(1e4)))
 _STEP = 1e-4
+CORRELATIONS = (1e-4, 0.95)
+"""Between these the correlation is taken to lie."""
+N_VALUES = 5
+"""Equally likely values that stand for a task's posterior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +27,8 @@ class BetaBinomialFit:
     Attributes
     ----------
     parameters : ndarray, shape (2,)
-        logit of the mean m, and log of the strength s: the larger s, the more alike the tasks.
+        logit of the mean m, and the correlation r = 1 / (1 + s) of two outcomes of one task: 0 if
+        all tasks are alike.
     influence : ndarray, shape (tasks, 2)
         How much one more copy of a task would move the parameters; it sums to 0.
     p_value : float
@@ -38,9 +43,10 @@ class BetaBinomialFit:
 def fit_beta_binomial(hits: Floats, known: Floats) -> BetaBinomialFit:
     """Fit the mean and the spread of an acceptance that differs by task.
 
-    It does not matter that a task's outcomes were counted up to its first miss: the likelihood
-    p^hits (1 - p)^misses is the same whatever made the counting stop. A pooled rate is biased by
-    that, because the tasks that agree longest supply most of the outcomes.
+    That a task's outcomes were counted up to its first miss does not bias the fit: the likelihood
+    p^hits (1 - p)^misses is the same. It does bias a pooled rate, because the tasks that agree
+    longest supply most of the outcomes. Where long tasks are harder (or easier) than short ones
+    the fit is biased too: it takes acceptance and length to be unrelated.
 
     Parameters
     ----------
@@ -50,8 +56,8 @@ def fit_beta_binomial(hits: Floats, known: Floats) -> BetaBinomialFit:
     Examples
     --------
     >>> fit = fit_beta_binomial(np.array([9.0, 1.0, 8.0, 2.0] * 20), np.full(80, 10.0))
-    >>> mean, strength = expit(fit.parameters[0]), np.exp(fit.parameters[1])
-    >>> round(float(mean), 2), bool(strength < 5), fit.p_value < 0.001
+    >>> mean, correlation = expit(fit.parameters[0]), fit.parameters[1]
+    >>> round(float(mean), 2), bool(correlation > 0.2), fit.p_value < 0.001
     (0.5, True, True)
     """
     seen = known > 0
@@ -86,7 +92,11 @@ def fit_beta_binomial(hits: Floats, known: Floats) -> BetaBinomialFit:
     ratio = max(0.0, 2 * (-float(best.fun) - same_for_all))
     influence = np.zeros((len(hits), 2))
     influence[seen] = _influence(scores, theta)
-    return BetaBinomialFit(theta, influence, float(chi2.sf(ratio, 1) / 2))
+    correlation = float(np.clip(1 / (1 + np.exp(theta[1])), *CORRELATIONS))
+    # by correlation the fit is regular where tasks are alike; by strength it is not
+    influence[:, 1] *= -correlation * (1 - correlation)
+    parameters = np.array([theta[0], correlation])
+    return BetaBinomialFit(parameters, influence, float(chi2.sf(ratio, 1) / 2))
 
 
 def posterior_mean(parameters: Floats, hits: Floats, known: Floats) -> Floats:
@@ -94,12 +104,36 @@ def posterior_mean(parameters: Floats, hits: Floats, known: Floats) -> Floats:
 
     Examples
     --------
-    >>> theta = np.array([logit(0.8), np.log(10.0)])
-    >>> posterior_mean(theta, np.array([0.0, 10.0]), np.array([0.0, 10.0])).round(3).tolist()
+    >>> alike = np.array([logit(0.8), 1 / 11])
+    >>> posterior_mean(alike, np.array([0.0, 10.0]), np.array([0.0, 10.0])).round(3).tolist()
     [0.8, 0.9]
     """
-    mean, strength = expit(parameters[0]), np.exp(parameters[1])
+    mean, strength = _mean_and_strength(parameters)
     return (hits + mean * strength) / (known + strength)
+
+
+def posterior_values(parameters: Floats, hits: Floats, known: Floats) -> Floats:
+    """Return equally likely values of each task's acceptance, shape (N_VALUES, tasks).
+
+    Their mean is close to the posterior mean, and their spread to the posterior's.
+
+    Examples
+    --------
+    >>> even = np.array([logit(0.5), 1 / 3])  # all acceptances equally likely
+    >>> posterior_values(even, np.zeros(1), np.zeros(1))[:, 0].round(2).tolist()
+    [0.1, 0.3, 0.5, 0.7, 0.9]
+    """
+    mean, strength = _mean_and_strength(parameters)
+    a, b = mean * strength + hits, (1 - mean) * strength + known - hits
+    quantiles = (np.arange(N_VALUES) + 0.5) / N_VALUES
+    values = betaincinv(a, b, quantiles[:, None])
+    # five points do not quite have the posterior's mean, which decides most
+    return np.clip(values + a / (a + b) - values.mean(axis=0), 0.0, 1.0)
+
+
+def _mean_and_strength(parameters: Floats) -> tuple[float, float]:
+    correlation = float(np.clip(parameters[1], *CORRELATIONS))
+    return float(expit(parameters[0])), 1 / correlation - 1
 
 
 def _influence(scores: Callable[[Floats], Floats], theta: Floats) -> Floats:

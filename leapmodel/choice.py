@@ -288,6 +288,7 @@ def choose(
     predictions = [choice.prediction for choice in choices]
     asked = predictions[0].depths
     free = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
+    ceiling = speedups(free, 0.0, proposal_tools=False)
     verdict = _best(trace, predictions)
     tokens = None
     if "completion_tokens" in trace.frame and trace.frame["completion_tokens"].notna().any():
@@ -295,12 +296,12 @@ def choose(
     return Choice(
         drafts=tuple(choices),
         depths=asked,
-        ceiling=speedups(free, 0.0, proposal_tools=False),
+        ceiling=ceiling,
         half_width=half_width,
         n_tasks=trace.n_tasks,
         completion_tokens=tokens,
         verdict=verdict,
-        advice=tuple(_advice(choices, verdict)),
+        advice=tuple(_advice(choices, verdict, ceiling)),
         warnings=tuple(dict.fromkeys(w for p in predictions for w in p.warnings)),
         conditional_on=tuple(
             dict.fromkeys(f"{p.draft.name}: {c}" for p in predictions for c in p.conditional_on)
@@ -390,9 +391,11 @@ def _unknown(predictions: Sequence[Prediction], draft: int, depth: int) -> Unkno
     return unknown._replace(if_all_hit=highest)
 
 
-def _advice(choices: Sequence[DraftChoice], verdict: Verdict) -> list[str]:
+def _advice(choices: Sequence[DraftChoice], verdict: Verdict, ceiling: Floats) -> list[str]:
     """Answer what a person would ask next, such as for something nearly as good and cheaper."""
     chosen = next(c for c in choices if c.prediction.draft.name == verdict.draft)
+    if float(ceiling.max()) <= 1 + 1e-9:
+        return ["There is nothing to gain from any draft: no segment has a second step."]
     advice = nearly_as_good(chosen.prediction, verdict)
     hopeless = [c.prediction.draft.name for c in choices if float(c.perfect_at_cost.max()) <= 1.0]
     if hopeless:

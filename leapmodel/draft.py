@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from leapmodel.acceptance import (
     Acceptance,
@@ -20,6 +21,7 @@ from leapmodel.acceptance import (
     TaskAcceptance,
     TeacherForced,
 )
+from leapmodel.bootstrap import MIN_TASKS
 from leapmodel.errors import DataError, UsageError
 from leapmodel.hits import (
     HitCounts,
@@ -35,8 +37,11 @@ from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 
 Pool = Literal["auto", "all", "position", "task"]
-TASKS_DIFFER = 0.05
-"""Below this p-value tasks are taken to differ in how predictable they are."""
+TASKS_DIFFER = 0.25
+"""Below this p-value tasks are taken to differ in how predictable they are. It is lax on purpose:
+to pool unlike tasks promises too much, to tell alike ones apart only widens the interval."""
+TREND = 2.5
+"""Standard errors from which a trend of first hits with task length is said."""
 LOW_COVERAGE = 0.5
 """Below this share of known steps a warning is given."""
 
@@ -292,12 +297,15 @@ def draft_from_run(
     conditional = _unknown_condition(compared.steps) if same else []
     run_warnings = [
         f"{name}: the tool {tool} is used often by one of the two runs and never by the other:"
-        " harness noise? (import --drop-tool leaves it out)"
+        " harness noise, to be left out when importing?"
         for tool in compared.unshared_tools
     ]
     counts, at_last = _counts(of, compared.steps, same)
     by_task = TaskAcceptance(
-        counts, trace.task_codes, trace.segments.remaining == 1, at_last=at_last
+        _per_run(counts, of, compared.steps),
+        trace.task_codes,
+        trace.segments.remaining == 1,
+        at_last=at_last,
     )
     tasks_differ = counts.n_tasks > 1 and by_task.fit.p_value < TASKS_DIFFER
     acceptance: Acceptance = PooledAcceptance(counts, at_last)
@@ -312,6 +320,8 @@ def draft_from_run(
         positions = count_hits_by_position(of, compared.steps, depth, same_tasks=same)
         if positions.known.sum(axis=0).all():
             acceptance = PooledAcceptance(positions, at_last)
+    if (trend := _trend_with_length(of, compared.steps)) is not None:
+        run_warnings.append(f"{name}: {trend}")
     if latency_s is not None or cost is not None:
         price, unit = _stated_cost(latency_s, cost)
         conditional.append(f"the draft's {unit} a call, as stated")
@@ -359,6 +369,31 @@ def _counts(trace: Trace, steps: StepHits, same: bool) -> tuple[HitCounts, float
     if not counts.known.sum():  # only one-step segments are known: no hit there saves a round
         return last, None
     return counts, float(last.acceptance[0]) if last.known.sum() else None
+
+
+def _per_run(counts: HitCounts, trace: Trace, steps: StepHits) -> HitCounts:
+    """Return the counts of an average run of each task."""
+    begun = sum_by_task(trace, trace.run_starts_mask & steps.known.any(axis=0))
+    runs = np.maximum(begun, 1.0)[:, None]
+    return HitCounts(counts.hits / runs, counts.known / runs, counts.same_tasks)
+
+
+def _trend_with_length(trace: Trace, steps: StepHits) -> str | None:
+    """Say if long tasks begin with a hit more or less often than short ones, beyond chance."""
+    first = trace.run_starts_mask & steps.known[0]
+    hit = steps.hit[0][first].astype(float)
+    starts = np.flatnonzero(trace.run_starts_mask)
+    lengths = np.diff(np.append(starts, trace.n_steps))[np.isin(starts, np.flatnonzero(first))]
+    if len(hit) < MIN_TASKS or hit.std() == 0 or lengths.std() == 0:
+        return None
+    strength = float(spearmanr(lengths, hit).statistic) * np.sqrt(len(hit))
+    if abs(strength) < TREND:
+        return None
+    worse = "worse" if strength < 0 else "better"
+    return (
+        f"long tasks are predicted {worse} than short ones, which an acceptance shared by all steps"
+        f" does not know: the speedup is likely {'lower' if strength < 0 else 'higher'}"
+    )
 
 
 def _require_known(facts: dict[str, float | int], name: str) -> None:

@@ -110,7 +110,7 @@ def predict(
             unknown=unknown_of(draft, bounds, best),
         ),
         conditional_on=draft.conditional_on,
-        warnings=(*trace.metadata.get("warnings", ()), *draft.warnings),
+        warnings=tuple(dict.fromkeys([*trace.metadata.get("warnings", ()), *draft.warnings])),
         about_trace=_about(trace),
         runs_of_task=sum_by_task(trace, trace.run_starts_mask),
         seed=seed,

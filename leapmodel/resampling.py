@@ -79,7 +79,7 @@ def resample(
     steps, gen_s, tool_s, proposable, proposable_s = drawn["sequential"].T[:, :, None]
     sums = drawn["replay"]
     if estimate is not None:
-        values = estimate.of_sums(drawn["estimate"])
+        values = np.clip(estimate.of_sums(drawn["estimate"]), *estimate.limits)
         sums = sums + sum(
             move.weight(values[:, move.parameter])[:, None] * (drawn[move.name] - sums)
             for move in moves
@@ -124,14 +124,12 @@ class _Move:
 
 
 def _moves(estimate: Estimate) -> list[_Move]:
-    """Place nodes three standard errors to both sides of each estimate; rates within [0, 1]."""
+    """Place nodes three standard errors to both sides of each estimate; within their limits."""
     errors = np.sqrt((estimate.influence**2).sum(axis=0))
     moves = []
     for j, (value, error) in enumerate(zip(estimate.parameters, errors, strict=True)):
-        nodes = np.array([value - 3 * error, value, value + 3 * error])
-        if estimate.is_rate:
-            nodes = np.clip(nodes, 0, 1)
-        nodes = np.unique(nodes)
+        low, high = estimate.limits[0][j], estimate.limits[1][j]
+        nodes = np.unique(np.clip([value - 3 * error, value, value + 3 * error], low, high))
         for at, node in enumerate(nodes):
             if node != value:
                 moved = estimate.parameters.copy()

@@ -94,9 +94,9 @@ def _shifted(outcomes: StepOutcomes, fewer: float) -> StepOutcomes:
     mean = float(outcomes.hit.mean())
     if fewer > 0:
         kept = max(mean - fewer, 0.0) / mean if mean else 0.0
-        return StepOutcomes(outcomes.hit * kept, outcomes.invalid, outcomes.wrong_end)
+        hit = np.clip(outcomes.hit * kept, 0, 1)
+        return StepOutcomes(hit, outcomes.invalid, outcomes.wrong_end)
     gained = min(-fewer / (1 - mean), 1.0) if mean < 1 else 0.0
     left = 1 - gained
-    return StepOutcomes(
-        1 - (1 - outcomes.hit) * left, outcomes.invalid * left, outcomes.wrong_end * left
-    )
+    hit = np.clip(1 - (1 - outcomes.hit) * left, 0, 1)
+    return StepOutcomes(hit, outcomes.invalid * left, outcomes.wrong_end * left)

@@ -346,7 +346,7 @@ def _checked(
     if "boundary" in given:
         columns["boundary"] = checks.booleans("boundary")
     extra = {n: table.frame[n].infer_objects() for n in given if n not in columns}
-    frame = pd.DataFrame({**columns, **extra})
+    frame = pd.DataFrame({**columns, **extra}, copy=False)  # put in order, it is copied below
     order = _check_order(checks, frame)
     if "segment" not in given:
         frame["segment"] = _segments_from_replies(frame, order)
@@ -421,5 +421,9 @@ def _with_misspelt(metadata: dict[str, Any], given: Iterable[str]) -> dict[str, 
 
 
 def _kinds_of(actions: pd.Series) -> pd.Series:
-    kinds = {action: action_kind(action) for action in actions.dropna().unique()}
-    return actions.map(kinds).astype(object).where(actions.notna(), None)
+    # No table of all different actions: of a large log it would be as large as the column.
+    kinds = np.full(len(actions), "tool", dtype=object)
+    for action in TERMINAL_ACTIONS:
+        kinds[(actions == action).to_numpy()] = action_kind(action)
+    kinds[actions.isna().to_numpy()] = None
+    return pd.Series(kinds, index=actions.index, dtype=object)

@@ -79,11 +79,12 @@ def _show(answer: TraceComparison, first: str, second: str) -> None:
     show_table(
         out,
         f"{first} and {second}",
-        ["", "first", "second", "difference", "95% interval", ""],
+        ["", "first", "second", "difference", "interval", ""],
         rows,
         keys=1,
         split_after=[3],
-        caption=("Tasks of the same name are resampled together. " if answer.paired else "")
+        caption="The intervals hold together, so that two like traces seldom differ in any. "
+        + ("Tasks of the same name are resampled together. " if answer.paired else "")
         + f"Action mix: distance {answer.mix_distance:.2f} of 1, p = {answer.mix_p_value:.3f} by"
         " random splits of the tasks.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -83,7 +84,7 @@ def command(
     for path in (output, contexts, predictions_out):
         refuse_own_input(path, paths)
     named = [name for name in (output, contexts, predictions_out) if name is not None]
-    if len(set(named)) < len(named):
+    if len(set(map(os.path.realpath, named))) < len(named):
         raise UsageError(f"each output needs a file of its own, found {', '.join(named)}")
     options: dict[str, Any] = {
         "drop_tools": drop_tools,

@@ -169,7 +169,12 @@ def refuse_own_input(output: str | None, inputs: Iterable[str]) -> None:
     """
     if output is None:
         return
-    for name in inputs:
+    files = [
+        file
+        for name in inputs
+        for file in ([name] if not os.path.isdir(name) else [e.path for e in os.scandir(name)])
+    ]
+    for name in files:
         if os.path.realpath(name) == os.path.realpath(output):
             raise UsageError(f"{output}: is what is read, and would be lost; name another output")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from leapmodel.errors import DataError, shown
@@ -22,9 +25,10 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 _DIGITS = "0123456789"
 _PIECES = re.compile(r"[0-9]+|[^0-9]+")
-_COLUMNS = ("segment", "gen_s", "action", "tool_s")
+_SECONDS = ("gen_s", "tool_s")
 _OPTIONAL = ("started_s", "prompt_tokens", "cached_tokens", "completion_tokens")
-_KEY = ["task", "run", "segment", "step"]
+_SHORT = 64
+"""Actions of so many characters are kept once, for they come often; longer ones seldom repeat."""
 _PLACEHOLDERS = 10
 """From so many steps on, one and the same time for all of them was not measured."""
 
@@ -222,29 +226,61 @@ class _RunNumbers:
 
 
 class _Columns:
-    """The trace's columns, grown a task run at a time; what a step says is not kept."""
+    """The trace's columns, grown a task run at a time; what a step says is not kept.
+
+    Numbers are kept as numbers, not as objects: of a large log they are most of what is in memory.
+    """
 
     def __init__(self) -> None:
-        self.n_runs = 0
-        self._keys: list[tuple[str, int, int]] = []
-        self._values: dict[str, list[Any]] = {name: [] for name in (*_COLUMNS, *_OPTIONAL)}
+        self._tasks: list[str] = []  # of each run, as are its number and its count of steps
+        self._runs = array("q")
+        self._n_steps = array("q")
+        self._actions: list[str | None] = []
+        self._short_actions: dict[str, str] = {}
+        self._segments = array("q")
+        self._numbers = {name: array("d") for name in (*_SECONDS, *_OPTIONAL)}
+
+    @property
+    def n_runs(self) -> int:
+        return len(self._tasks)
 
     def add(self, task_run: TaskRun, run: int) -> None:
-        self._keys += [(task_run.task, run, index) for index in range(len(task_run.steps))]
-        for name, values in self._values.items():
-            values += [getattr(step, name) for step in task_run.steps]
-        self.n_runs += 1
+        steps = task_run.steps
+        self._tasks.append(task_run.task)
+        self._runs.append(run)
+        self._n_steps.append(len(steps))
+        same = self._short_actions
+        for step in steps:
+            action = step.action
+            if action is not None and len(action) <= _SHORT:
+                action = same.setdefault(action, action)
+            self._actions.append(action)
+        self._segments.extend([step.segment for step in steps])
+        for name, values in self._numbers.items():
+            given = [getattr(step, name) for step in steps]
+            values.extend([math.nan if value is None else value for value in given])
 
     def frame(self) -> pd.DataFrame:
-        frame = pd.DataFrame(self._keys, columns=["task", "run", "step"])
-        for name, values in self._values.items():
-            if name == "action":
-                frame[name] = pd.Series(values, dtype=object)
-            elif name in _COLUMNS:
-                frame[name] = values
-            elif any(value is not None for value in values):
-                frame[name] = pd.Series(values, dtype="Float64" if name == "started_s" else "Int64")
-        return frame[["task", "run", "segment", "step", *frame.columns.drop(_KEY)]]
+        """Return the columns, and keep none of them."""
+        n_steps = np.array(self._n_steps)
+        first = np.repeat(np.cumsum(n_steps) - n_steps, n_steps)
+        # As objects, for pandas would copy each text, and copy it again for the trace.
+        actions = pd.Series(self._actions, dtype=object)
+        self._actions, self._short_actions = [], {}
+        columns: dict[str, Any] = {
+            "task": np.repeat(np.array(self._tasks, dtype=object), n_steps),
+            "run": np.repeat(np.array(self._runs), n_steps),
+            "segment": np.frombuffer(self._segments, dtype=np.int64),
+            "step": np.arange(len(first)) - first,
+        }
+        for name in _SECONDS:
+            columns[name] = np.frombuffer(self._numbers.pop(name))
+        columns["action"] = actions
+        for name in _OPTIONAL:
+            values = np.frombuffer(self._numbers.pop(name))
+            if not np.isnan(values).all():
+                columns[name] = values
+        return pd.DataFrame(columns, copy=False)
 
 
 def _refuse_impossible(task_run: TaskRun, path: Path) -> None:

@@ -14,7 +14,7 @@ from leapmodel.importers.assembly import natural_order
 from leapmodel.importers.documents import MAX_DOCUMENT_BYTES
 from leapmodel.importers.fields import Place
 from leapmodel.importers.nested import Document, parse
-from leapmodel.jsonlines import open_binary
+from leapmodel.jsonlines import damage_named, open_binary
 
 _HEADERS = ("header.json", "_journal/start.json")
 
@@ -52,7 +52,7 @@ def read_samples(path: Path) -> Iterator[Sampled]:
     DataError
         If the file is no log, is damaged, or holds no samples.
     """
-    with open_binary(path) as stream:
+    with open_binary(path) as stream, damage_named(path):
         is_zip = stream.read(4) == b"PK\x03\x04"
     if is_zip:
         yield from _of_zip(path)
@@ -84,7 +84,7 @@ def _of_zip(path: Path) -> Iterator[Sampled]:
                 yield Sampled(place, f"({path.name} {name})", sample, about, epochs)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         # RuntimeError: encrypted; NotImplementedError: a compression that Python lacks.
-        reason = str(error).split("\n")[0]
+        reason = str(error).split("\n")[0][:200]  # it may quote all that stands for a name
         raise DataError(path, expected="a whole .eval archive", found=reason) from None
     except OSError as error:
         found = (error.strerror or str(error)).lower()

@@ -16,7 +16,7 @@ own name unless ``columns`` says otherwise.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ class _TaskRows:
         """Take in a row."""
         start, gen_s = _times(row, columns, ledger)
         action = _action(row, columns)
-        tool_s = _optional(row, "tool_s", columns, _seconds(columns))
+        tool_s = _seconds(row, "tool_s", columns)
         if columns.has("step"):
             order = row.place.count(number_in(row.cells.get("step")), columns.of("step"))
             if order in self._numbers:
@@ -148,11 +148,10 @@ def _task(row: Row, columns: Columns) -> str | None:
 def _times(row: Row, columns: Columns, ledger: Ledger) -> tuple[int | None, float]:
     """Return (start in microseconds since 1970, seconds of generation)."""
     start = _moment(row, "start", columns, ledger)
-    stated = row.cells.get("gen_s")
-    if stated is not None:
-        field = columns.of("gen_s")
-        seconds = _seconds(columns)(number_in(stated), field, row.place)
+    seconds = _seconds(row, "gen_s", columns)
+    if seconds is not None:
         if seconds <= 0:
+            stated, field = row.cells["gen_s"], columns.of("gen_s")
             raise row.place.wrong(stated, field, f"a number of {columns.unit} > 0")
         return start, seconds
     end = _moment(row, "end", columns, ledger)
@@ -182,15 +181,11 @@ def _moment(row: Row, name: str, columns: Columns, ledger: Ledger) -> int | None
     return required_moment(value, field, row.place, ledger)
 
 
-def _seconds(columns: Columns) -> Callable[[object, str, Place], float]:
-    return lambda value, field, place: seconds_of(value, field, place, columns.unit)
-
-
-def _optional(
-    row: Row, name: str, columns: Columns, read: Callable[[object, str, Place], float]
-) -> float | None:
+def _seconds(row: Row, name: str, columns: Columns) -> float | None:
     value = row.cells.get(name)
-    return None if value is None else read(number_in(value), columns.of(name), row.place)
+    if value is None:
+        return None
+    return seconds_of(number_in(value), columns.of(name), row.place, columns.unit)
 
 
 def _whole(row: Row, name: str, columns: Columns) -> int | None:

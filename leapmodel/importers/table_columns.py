@@ -10,6 +10,8 @@ from pathlib import Path
 from leapmodel.errors import DataError, UsageError
 from leapmodel.importers.durations import PER_SECOND
 
+TIMES = ("gen_s", "tool_s", "start", "end")
+"""Fields that hold a duration or a moment."""
 FIELDS = (
     "task", "gen_s", "start", "end", "run", "step", "segment", "user_turn", "kind", "action",
     "tool", "arguments", "tool_s", "prompt_tokens", "cached_tokens", "completion_tokens",
@@ -133,4 +135,10 @@ def read_columns(columns: object, time_unit: object) -> Columns:
         if name in names:
             raise UsageError(f"columns: {name} is named twice")
         names[name] = str(column_name)
+        unit = str(column_name).rpartition("_")[2].lower()
+        if time_unit is None and name in TIMES and unit in PER_SECOND and unit != "s":
+            raise UsageError(
+                f"columns: {column_name} looks like {unit}: say --time-unit {unit}, or"
+                " --time-unit s if it is not"
+            )
     return Columns(names, None if time_unit is None else str(time_unit))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -12,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from leapmodel.errors import DataError
+from leapmodel.errors import DataError, shown
 from leapmodel.importers.documents import iter_documents
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
@@ -126,7 +127,11 @@ def _records(path: Path, ledger: Ledger) -> Iterator[tuple[Place, dict[str, Any]
 def _of_json(path: Path, columns: Mapping[str, str], ledger: Ledger) -> Iterator[Row]:
     wanted = list(columns.items())
     for place, record in _records(path, ledger):
-        yield Row(place, {field: _cell(record.get(column)) for field, column in wanted})
+        cells = {}
+        for field, column in wanted:
+            value = record.get(column)
+            cells[field] = _cell(value) if type(value) is float else value
+        yield Row(place, cells)
 
 
 def _of_csv(path: Path, head: bytes, columns: Mapping[str, str]) -> Iterator[Row]:
@@ -160,8 +165,8 @@ def _csv(path: Path, head: bytes) -> Iterator[tuple[Any, list[str]]]:
         reader = csv.reader(text, delimiter=separator, strict=True)
         try:
             names = next(reader, [])
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise DataError(path, expected="each column once", found=f"{twice[0]!r} twice")
+            if twice := [name for name, times in Counter(names).items() if times > 1]:
+                raise DataError(path, expected="each column once", found=f"{shown(twice[0])} twice")
             yield reader, names
         except UnicodeDecodeError as error:
             found = f"byte 0x{error.object[error.start]:02x}"

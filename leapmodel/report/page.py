@@ -167,8 +167,8 @@ def _pictures(
                 "rates",
                 "Hit rates by position: " + ", ".join(f"{x:.2f}" for x in rates["hit rate q_j"]),
             ),
-            "Hit rates fall with the position because rounds run into segment ends, not because"
-            " later proposals are worse: the acceptance of a proposal that was made says that.",
+            "A hit at position j needs all earlier ones to match and the segment to go on that far;"
+            " the acceptance is that of the proposals that were made after matching ones.",
         ),
     }
 

@@ -50,4 +50,4 @@ def inline_svg(ax: Axes, name: str, description: str) -> Markup:
     )
     # every picture numbers its parts and letters from the start; on a page each id must be alone
     svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    return Markup(re.sub(r"^<svg[^>]*>", opening, svg))
+    return Markup(re.sub(r"^<svg[^>]*>", lambda _: opening, svg))

@@ -363,6 +363,21 @@ def test_import_auto_with_contexts(tmp_path: Path):
     assert "claude-code logs hold no guesses of a draft" in none.stderr
 
 
+def test_an_import_never_writes_over_what_it_reads(tmp_path: Path):
+    source = REPOSITORY / "tests" / "importers" / "fixtures" / "sessions"
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for log in source.iterdir():
+        (folder / log.name).write_bytes(log.read_bytes())
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    inside = folder / "errand_2.jsonl"
+    for outputs in (["-o", inside], ["-o", tmp_path / "t.parquet", "--export-contexts", inside]):
+        result = leapmodel("import", "claude-code", folder, *outputs)
+        assert result.exit_code == 2
+        assert "is what is read, and would be lost" in result.stderr
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
 def test_import_of_a_table_with_named_columns(tmp_path: Path):
     log, trace = tmp_path / "log.csv", tmp_path / "t.parquet"
     log.write_text("job,ms,call\na,1500,ls({})\na,500,<respond/>\n")
@@ -476,3 +491,13 @@ def test_python_m_leapmodel_is_the_same_command(folder: Path):
     result = run("-m", "leapmodel", "describe", "big.parquet", cwd=folder)
     assert result.returncode == 0, result.stderr
     assert time.perf_counter() - began < 20  # it is under 2 s; the limit only catches a hang
+
+
+def test_a_table_of_milliseconds_is_not_taken_for_seconds(tmp_path: Path):
+    log = tmp_path / "log.csv"
+    log.write_text("task,latency_ms,action\na,1500,ls({})\n")
+    asked = ["import", "table", log, "-o", tmp_path / "t.parquet", "--column", "gen_s=latency_ms"]
+    result = leapmodel(*asked)
+    assert result.exit_code == 2
+    assert "latency_ms looks like ms: say --time-unit ms, or --time-unit s" in result.stderr
+    assert leapmodel(*asked, "--time-unit", "ms").exit_code == 0

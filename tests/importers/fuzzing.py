@@ -6,7 +6,9 @@ One seed gives the same logs every time. ``benchmarks/fuzz_importers.py`` runs t
 
 from __future__ import annotations
 
+import copy
 import gzip
+import io
 import json
 import random
 import signal
@@ -41,7 +43,7 @@ _PIECES = [
 
 
 class Hang(BaseException):
-    """A case took longer than :data:`LONGEST_S`; no ``except Exception`` may swallow it."""
+    """A case took over :data:`LONGEST_S` of CPU time; no ``except Exception`` swallows it."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,7 @@ def seeds() -> list[Seed]:
         Seed(name, agent_logs.name_of(name), agent_logs.written(name))
         for name in (*agent_logs.BUILDERS, "table")
     ]
-    found.append(
-        Seed("inspect-ai", "log.eval", agent_logs.as_eval(agent_logs.inspect_ai()))
-    )
+    found.append(Seed("inspect-ai", "log.eval", agent_logs.as_eval(agent_logs.inspect_ai())))
     for file_name, format_name in span_logs.FORMAT_OF.items():
         content = (span_logs.FIXTURES / file_name).read_bytes()
         found.append(Seed(format_name, file_name, content))
@@ -179,13 +179,13 @@ def _limited() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _bytes(content: bytes, rng: random.Random, others: list[Seed]) -> bytes:
@@ -222,13 +222,13 @@ def _structure(content: bytes, rng: random.Random, others: list[Seed]) -> bytes:
         key, other = rng.choice(keys), rng.choice(keys)
         how = rng.randrange(6)
         if how <= 1:
-            place[key] = rng.choice(_ODD)
+            place[key] = copy.deepcopy(rng.choice(_ODD))
         elif how == 2:
             del place[key]
         elif how == 3:
             place[key], place[other] = place[other], place[key]
         elif how == 4 and isinstance(place, list):
-            place.insert(other, place[key])
+            place.insert(other, copy.deepcopy(place[key]))  # an alias could close a circle
         elif how == 4:
             place[str(rng.choice(_ODD))] = place.pop(key)
         else:
@@ -267,8 +267,6 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 def _parquet() -> Seed:
-    import io
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 

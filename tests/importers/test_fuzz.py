@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import islice
 
 from leapmodel.importers import AUTO, FORMATS
-from tests.importers.fuzzing import cases, outcome, seeds
+from tests.importers.fuzzing import Case, cases, outcome, seeds
 
 ROUNDS = 40
 
@@ -30,8 +30,6 @@ def test_damaged_logs_of_every_format(tmp_path):
 
 
 def test_good_logs_are_still_read(tmp_path):
-    from tests.importers.fuzzing import Case
-
     for seed in seeds():
         case = Case(seed, seed.content, seed.format_name, False, False, False, False)
         expected = "DataError" if seed.format_name == "swe-agent" else "trace"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import betabinom
+from scipy.stats import beta, betabinom
 
-from leapmodel.beta_binomial import fit_beta_binomial, posterior_mean
+from leapmodel.beta_binomial import fit_beta_binomial, posterior_mean, posterior_values
 
 
 def until_the_first_miss(rng, p, longest):
@@ -22,11 +22,11 @@ def test_the_fit_maximises_the_likelihood():
     fit = fit_beta_binomial(h.astype(float), n.astype(float))
 
     def likelihood(theta):
-        mean, strength = expit(theta[0]), np.exp(theta[1])
+        mean, strength = expit(theta[0]), 1 / theta[1] - 1
         return betabinom.logpmf(h, n, mean * strength, (1 - mean) * strength).sum()
 
     best = likelihood(fit.parameters)
-    for step in ([0.02, 0], [-0.02, 0], [0, 0.05], [0, -0.05]):
+    for step in ([0.02, 0], [-0.02, 0], [0, 0.01], [0, -0.01]):
         assert likelihood(fit.parameters + np.array(step)) < best
 
 
@@ -37,7 +37,7 @@ def test_stopping_at_the_first_miss_biases_the_pooled_rate_but_not_the_fit():
     fit = fit_beta_binomial(hits, known)
     assert hits.sum() / known.sum() > 4 / 6 + 0.03
     assert expit(fit.parameters[0]) == pytest.approx(4 / 6, abs=0.015)
-    assert np.exp(fit.parameters[1]) == pytest.approx(6, rel=0.2)
+    assert fit.parameters[1] == pytest.approx(1 / 7, rel=0.2)
     assert fit.p_value < 1e-6
 
 
@@ -78,6 +78,15 @@ def test_the_influence_foretells_a_refit():
     assert np.std(foretold, axis=0) == pytest.approx(error, rel=0.25)
     off = np.abs(np.array(refits) - foretold).mean(axis=0)
     assert (off < 0.35 * error).all()
+
+
+def test_likely_values_have_the_mean_and_spread_of_the_posterior():
+    parameters = np.array([np.log(2.0), 0.2])
+    hits, known = np.array([0.0, 3.0, 9.0]), np.array([0.0, 4.0, 9.0])
+    values = posterior_values(parameters, hits, known)
+    a, b = 4 * 2 / 3 + hits, 4 / 3 + known - hits
+    assert values.mean(axis=0) == pytest.approx(a / (a + b), abs=0.01)
+    assert values.std(axis=0) == pytest.approx(beta(a, b).std(), rel=0.2)
 
 
 def test_tasks_without_outcomes_carry_no_information():

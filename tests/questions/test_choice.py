@@ -215,3 +215,11 @@ def test_mostly_unknown_outcomes_soften_the_verdict(ci95, unknown, decision):
     )
     assert verdict.decision == decision
     assert verdict.sentence.lower().startswith(decision)
+
+
+def test_segments_of_one_step_leave_nothing_to_gain(workload: Trace, drafts):
+    frame = workload.frame.assign(segment=workload.frame["step"])
+    choice = choose(Trace.from_frame(frame), drafts[1:], [1, 2])
+    assert choice.advice == (
+        "There is nothing to gain from any draft: no segment has a second step.",
+    )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leapmodel.acceptance import TaskAcceptance
 from leapmodel.bootstrap import resample_weights
 from leapmodel.draft import (
     Draft,
@@ -166,6 +167,38 @@ def test_intervals_cover_the_truth_when_tasks_differ(rng: np.random.Generator):
     assert (by_task >= 0.8).all(), by_task
     pooled = coverage(rng, acceptances, "all", 150)
     assert (pooled < by_task).all(), pooled
+
+
+def test_repeated_runs_do_not_make_tasks_look_different(rng: np.random.Generator):
+    """Steps differ in difficulty, tasks do not; runs of a task meet the same steps."""
+    trace = random_trace(rng, 150)
+    step_acceptance = rng.beta(2, 1, trace.n_steps)
+    once = draft_from_run(trace, disturbed(trace, rng, share=1 - step_acceptance))
+    frames, runs = [], []
+    for number in range(4):
+        run = disturbed(trace, rng, share=1 - step_acceptance)
+        frames.append(trace.frame.assign(run=number))
+        runs.append(run.frame.assign(run=number))
+    several = draft_from_run(
+        *(Trace.from_frame(pd.concat(parts, ignore_index=True)) for parts in (frames, runs)),
+        pool="task",
+    )
+    assert isinstance(several.acceptance, TaskAcceptance)
+    hits, known = several.acceptance.counts.hits, several.acceptance.counts.known
+    assert known.sum() < 2 * once.facts["known"]  # as much as one run says, not four
+    mean = 1 / (1 + np.exp(-several.acceptance.estimate.parameters[0]))
+    assert mean == pytest.approx(hits.sum() / known.sum(), abs=0.06)
+
+
+def test_a_trend_with_task_length_is_said(rng: np.random.Generator):
+    trace = random_trace(rng, 200)
+    length = trace.frame.groupby("task")["step"].transform("size").to_numpy()
+    harder = disturbed(trace, rng, share=np.clip(length / 14, 0, 1))
+    assert any(
+        "long tasks are predicted worse" in w for w in draft_from_run(trace, harder).warnings
+    )
+    plain = draft_from_run(trace, disturbed(trace, rng, share=0.4))
+    assert not any("long tasks" in w for w in plain.warnings)
 
 
 def test_pooling_unlike_tasks_is_warned_of(rng: np.random.Generator):

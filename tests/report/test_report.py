@@ -17,7 +17,9 @@ from leapmodel.report import render_report, write_report
 from leapmodel.trace import Trace, write_trace
 from tests.conftest import disturbed, random_trace
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&$\\frac{ --> \x1b[31m"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)> \"'&$\\frac{ \\d \\g<0> --> \x1b[31m"
+)
 
 
 class Page(HTMLParser):
