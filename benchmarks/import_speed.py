@@ -14,11 +14,11 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import made_agent_logs as agents
 import made_span_logs as spans
 from figures import Figure
+from made_agent_logs import Record
 from made_talks import Talk, talks
 
 MEGABYTES = 20
@@ -33,7 +33,7 @@ _LINES = {
 }  # fmt: skip
 _FILES = {"claude-code": agents.claude_code, "codex": agents.codex}
 _DOCUMENTS = {"mini-swe-agent": agents.mini_swe_agent}
-_LISTS = {
+_LISTS: dict[str, tuple[Callable[[Talk], Iterator[Record]], str, Record]] = {
     "tau2": (agents.tau2, "simulations", {"info": {
         "num_trials": 1, "agent_info": {"llm": "larch-8b"}, "user_info": {},
         "environment_info": {}}}),
@@ -68,7 +68,9 @@ def measured(label: str, name: str, files: list[Path], target: float | None = No
         ours.append(_seconds(lambda: import_log(name, files)))
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
     speed = n_bytes / 1e6 / min(ours)
-    note = f"{n_bytes / 1e6:.0f} MB at {speed:.0f} MB/s; {against} {n_bytes / 1e6 / min(theirs):.0f}"
+    note = (
+        f"{n_bytes / 1e6:.0f} MB at {speed:.0f} MB/s; {against} {n_bytes / 1e6 / min(theirs):.0f}"
+    )
     return Figure(f"{label} / {against}", ratios, "x", target, note=note)
 
 
@@ -94,21 +96,21 @@ def make_log(name: str, folder: Path, megabytes: float, suffix: str = "") -> lis
         talk = next(runs)
         is_lines = name in _FILES
         files.append(folder / f"{talk.task}{'.jsonl' if is_lines else '.traj.json'}")
-        records = list((_FILES if is_lines else _DOCUMENTS)[name](talk))
-        text = "\n".join(json.dumps(record) for record in records)
+        spelled = (_FILES if is_lines else _DOCUMENTS)[name](talk)
+        text = "\n".join(json.dumps(record) for record in spelled)
         files[-1].write_text(text, encoding="utf-8")
         written += len(text)
     return files
 
 
-def _write_lines(path: Path, records: Iterator[dict[str, Any]], limit: float) -> None:
+def _write_lines(path: Path, records: Iterator[Record], limit: float) -> None:
     with open(path, "w", encoding="utf-8") as stream:
         written = 0
         while written < limit:
             written += stream.write(json.dumps(next(records)) + "\n")
 
 
-def _write_csv(path: Path, records: Iterator[dict[str, Any]], limit: float) -> None:
+def _write_csv(path: Path, records: Iterator[Record], limit: float) -> None:
     with open(path, "w", encoding="utf-8", newline="") as stream:
         first = next(records)
         writer = csv.DictWriter(stream, list(first))
@@ -122,9 +124,9 @@ def _write_list(
     path: Path,
     runs: Iterator[Talk],
     limit: float,
-    spell: Callable[[Talk], Iterator[dict[str, Any]]],
+    spell: Callable[[Talk], Iterator[Record]],
     key: str,
-    about: dict[str, Any],
+    about: Record,
 ) -> Path:
     records: list[str] = []
     while sum(map(len, records)) < limit:

@@ -26,7 +26,9 @@ def chat(talk: Talk) -> list[Record]:
     for number, turn in enumerate(talk.turns):
         messages.append(assistant(turn, number))
         for n, result in enumerate(turn.results):
-            messages.append({"role": "tool", "tool_call_id": f"call_{number}_{n}", "content": result})
+            messages.append(
+                {"role": "tool", "tool_call_id": f"call_{number}_{n}", "content": result}
+            )
     return messages
 
 
@@ -170,7 +172,9 @@ def openhands(talk: Talk) -> Iterator[Record]:
             "choices": [{"finish_reason": "tool_calls", "index": 0, "message": assistant(turn, n)}],
             "usage": {"completion_tokens": 90, "prompt_tokens": 9_000, "total_tokens": 9_090},
         }  # fmt: skip
-        latencies.append({"model": "larch-8b", "latency": turn.gen_s, "response_id": response["id"]})
+        latencies.append(
+            {"model": "larch-8b", "latency": turn.gen_s, "response_id": response["id"]}
+        )
         usages.append({"model": "larch-8b", "prompt_tokens": 9_000, "completion_tokens": 90,
                        "cache_read_tokens": 8_000, "response_id": response["id"]})  # fmt: skip
         for c, (name, arguments) in enumerate(turn.calls):
@@ -212,8 +216,10 @@ def tau2(talk: Talk) -> Iterator[Record]:
     ]
     for n, turn in enumerate(talk.turns):
         end = turn.started_s + turn.gen_s
-        calls = [{"id": f"call_{n}_{c}", "name": name, "arguments": arguments,
-                  "requestor": "assistant"} for c, (name, arguments) in enumerate(turn.calls)]  # fmt: skip
+        calls = [
+            {"id": f"call_{n}_{c}", "name": name, "arguments": given, "requestor": "assistant"}
+            for c, (name, given) in enumerate(turn.calls)
+        ]
         raw = {"finish_reason": "tool_calls", "index": 0, "message": assistant(turn, n)}
         messages.append({
             "role": "assistant", "content": turn.text, "tool_calls": calls or None, "turn_idx": n,
@@ -240,8 +246,10 @@ def inspect_ai(talk: Talk) -> Iterator[Record]:
     said = 2
     for n, turn in enumerate(talk.turns):
         end = turn.started_s + turn.gen_s
-        calls = [{"id": f"call_{n}_{c}", "function": name, "arguments": arguments,
-                  "type": "function"} for c, (name, arguments) in enumerate(turn.calls)]  # fmt: skip
+        calls = [
+            {"id": f"call_{n}_{c}", "function": name, "arguments": given, "type": "function"}
+            for c, (name, given) in enumerate(turn.calls)
+        ]
         message = {"role": "assistant", "content": turn.text, "source": "generate",
                    "tool_calls": calls}  # fmt: skip
         seen = [{**m, "tool_calls": None} if m["role"] == "assistant" else m for m in messages]

@@ -168,7 +168,11 @@ def langsmith(talk: Talk) -> Iterator[Record]:
 
     for n, turn, told in _generations(talk):
         end = turn.started_s + turn.gen_s
-        answer = {"text": turn.text, "type": "ChatGeneration", "message": message(assistant(turn, n))}
+        answer = {
+            "text": turn.text,
+            "type": "ChatGeneration",
+            "message": message(assistant(turn, n)),
+        }
         yield run(100 * n, "llm", "ChatOpenAI", turn.started_s, end, prompt_tokens=9_000,
                   completion_tokens=90, inputs={"messages": [[message(m) for m in told]]},
                   outputs={"generations": [[answer]], "llm_output": None})  # fmt: skip
@@ -203,7 +207,10 @@ def mlflow(talk: Talk) -> Iterator[Record]:
             {"model": "larch-8b", "messages": told})  # fmt: skip
         for (name, arguments), result in zip(turn.calls, turn.results, strict=True):
             add("TOOL", name, end, end + turn.tool_s, result, arguments)
-    yield {"info": {"trace_id": trace, "state": "OK", "trace_metadata": {}}, "data": {"spans": spans}}
+    yield {
+        "info": {"trace_id": trace, "state": "OK", "trace_metadata": {}},
+        "data": {"spans": spans},
+    }
 
 
 def openai_agents(talk: Talk) -> Iterator[Record]:
@@ -224,8 +231,9 @@ def openai_agents(talk: Talk) -> Iterator[Record]:
                    output=[assistant(turn, n)], model="larch-8b", model_config={"temperature": 0},
                    usage={"input_tokens": 9_000, "output_tokens": 90})  # fmt: skip
         for c, (name, arguments) in enumerate(turn.calls):
+            given = json.dumps(arguments)
             yield span(100 * n + 1 + c, end, end + turn.tool_s, type="function", name=name,
-                       input=json.dumps(arguments), output=turn.results[c], mcp_data=None)  # fmt: skip
+                       input=given, output=turn.results[c], mcp_data=None)  # fmt: skip
 
 
 def litellm(talk: Talk) -> Iterator[Record]:

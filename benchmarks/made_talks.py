@@ -10,11 +10,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_WORDS = (
-    "the file was not found in this folder so I will look at src/paths.py line 48 def read_all self "
-    'return {"status": "ok"} error: expected 3 rows\n    for row in table:\n\t"name": "Žofie", '
-    "price 12.50 € -> commit 8f3a1c user_id=4711 2026-02-03T12:00:00Z https://example.org/a?b=c"
-).split(" ")
+_TEXT = (
+    "the file was not found in this folder so I will look at src/paths.py line 48 def read_all "
+    'return {"status": "ok"} error: expected 3 rows\n    for row in table:\n\t"name": "Sofie", '
+    "price 12.50 EUR -> commit 8f3a1c user_id=4711 2026-02-03T12:00:00Z https://example.org/a?b=c"
+)
+_WORDS = [*_TEXT.split(" ") * 6, "Žofie", "12.50 €"]
 _TOOLS = ("read_file", "search", "run_command", "get_order", "edit_file", "list_folder")
 
 

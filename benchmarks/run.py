@@ -25,6 +25,12 @@ def main() -> None:
     from command_speed import PREDICT, command_figures
 
     figures = {f"leapmodel {' '.join(PREDICT)}": command_figures()}
+    console.print("imports (two minutes, 1 GB of disk) …", style="dim")
+    from import_memory import memory_figures
+    from import_speed import import_figures
+
+    memory = memory_figures()  # first: a child's peak counts what this process holds
+    figures["import"] = [*import_figures(), *memory]
     console.print("the bootstrap …", style="dim")
     from bootstrap_speed import bootstrap_figures
 

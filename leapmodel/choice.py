@@ -301,7 +301,7 @@ def choose(
         n_tasks=trace.n_tasks,
         completion_tokens=tokens,
         verdict=verdict,
-        advice=tuple(_advice(choices, verdict, ceiling)),
+        advice=tuple(_advice(choices, verdict, int(trace.segment_lengths.max()))),
         warnings=tuple(dict.fromkeys(w for p in predictions for w in p.warnings)),
         conditional_on=tuple(
             dict.fromkeys(f"{p.draft.name}: {c}" for p in predictions for c in p.conditional_on)
@@ -391,10 +391,10 @@ def _unknown(predictions: Sequence[Prediction], draft: int, depth: int) -> Unkno
     return unknown._replace(if_all_hit=highest)
 
 
-def _advice(choices: Sequence[DraftChoice], verdict: Verdict, ceiling: Floats) -> list[str]:
+def _advice(choices: Sequence[DraftChoice], verdict: Verdict, longest_segment: int) -> list[str]:
     """Answer what a person would ask next, such as for something nearly as good and cheaper."""
     chosen = next(c for c in choices if c.prediction.draft.name == verdict.draft)
-    if float(ceiling.max()) <= 1 + 1e-9:
+    if longest_segment == 1:
         return ["There is nothing to gain from any draft: no segment has a second step."]
     advice = nearly_as_good(chosen.prediction, verdict)
     hopeless = [c.prediction.draft.name for c in choices if float(c.perfect_at_cost.max()) <= 1.0]

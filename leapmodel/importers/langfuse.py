@@ -60,7 +60,7 @@ def read_file(path: Path, ledger: Ledger, /, **_options: object) -> Iterator[Tas
             about = holder if isinstance(holder, dict) else record
             observations = record.get("observations", about.get("observations"))
             if observations is None:
-                _add(record, record.get("sessionId"), place, "", log)
+                _add(record, None, record.get("sessionId"), place, "", log)
                 continue
             trace = about.get("id")
             with log.reading(trace, place):
@@ -68,17 +68,18 @@ def read_file(path: Path, ledger: Ledger, /, **_options: object) -> Iterator[Tas
                 for number, item in enumerate(items):
                     at = f"observations[{number}]"
                     observation = place.mapping(item, at)
-                    own = {"traceId": trace, **observation}
-                    _add(own, about.get("sessionId"), place, f"{at}.", log)
+                    _add(observation, trace, about.get("sessionId"), place, f"{at}.", log)
             if isinstance(trace, str):
                 yield trace
 
     yield from import_spans(path, ledger, read)
 
 
-def _add(record: dict[str, Any], session: object, place: Place, at: str, log: SpanLog) -> None:
+def _add(
+    record: dict[str, Any], trace: object, session: object, place: Place, at: str, log: SpanLog
+) -> None:
     ledger = log.ledger
-    trace = record.get("traceId", record.get("trace_id"))
+    trace = record.get("traceId", record.get("trace_id") if trace is None else trace)
     with log.reading(trace, place):
         parent = record.get("parentObservationId", record.get("parent_observation_id"))
         written = place.text(record.get("type"), f"{at}type")

@@ -36,6 +36,10 @@ _NO_DECISIONS = {"EMBEDDING", "RERANKER", "RETRIEVER"}
 _FAILED = {"ERROR", "STATUS_CODE_ERROR", 2}
 _MODEL = re.compile(r'"model": ?"([^"\\]+)"')
 _STREAM = re.compile('"stream": true')  # twice as fast as `in`: texts are full of quotes
+_TIMES = {
+    which: (f"{which}_time_unix_nano", f"{which}_time_ns", f"{which}_time")
+    for which in ("start", "end")
+}
 _TRACE_ID = "mlflow.traceRequestId"
 
 
@@ -90,8 +94,11 @@ def _add(
     attributes = record.get("attributes")
     attributes = attributes if isinstance(attributes, dict) else {}
     context = _object(record.get("context"))
-    ids = {**record, **context}
-    trace = trace or _decoded(attributes.get(_TRACE_ID)) or ids.get("trace_id")
+    trace = (
+        trace
+        or _decoded(attributes.get(_TRACE_ID))
+        or context.get("trace_id", record.get("trace_id"))
+    )
     with log.reading(trace, place):
         place.mapping(record.get("attributes", {}), f"{at}attributes")
         parent = record.get("parent_span_id", record.get("parent_id"))
@@ -101,7 +108,7 @@ def _add(
         name = record.get("name")
         span = Span(
             place.text(trace, f"{at}trace_id"),
-            place.text(ids.get("span_id"), f"{at}span_id"),
+            place.text(context.get("span_id", record.get("span_id")), f"{at}span_id"),
             None if not parent else place.text(parent, f"{at}parent_id"),
             _KINDS.get(span_type, "other") if isinstance(span_type, str) else "other",
             name if isinstance(name, str) else "",
@@ -120,9 +127,10 @@ def _add(
 
 
 def _time(record: dict[str, Any], which: str, place: Place, at: str, ledger: Ledger) -> int | None:
-    names = (f"{which}_time_unix_nano", f"{which}_time_ns", f"{which}_time")
-    name = next((name for name in names if record.get(name) is not None), names[0])
-    return moment(record.get(name), place, at + name, ledger)
+    for name in _TIMES[which]:
+        if record.get(name) is not None:
+            return moment(record[name], place, at + name, ledger)
+    return None
 
 
 def _describe(

@@ -18,6 +18,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _DATE = re.compile("[0-9]{4}-")  # so does no number begin
 # The years 1973 to 5138 in each unit: the ranges do not meet, so the size of a number tells it.
 _UNITS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (-math.inf, 1e6))
+_NANOSECONDS = 10**18  # up to ten times this, the years 2001 to 2286: nearly all there are
 _LATEST = 10**17  # microseconds; beyond the year 5000 a number is no time
 _EXPECTED = "a time (ISO 8601, or a number since 1970)"
 
@@ -62,9 +63,11 @@ def moment(value: object, place: Place, field: str, ledger: Ledger) -> int | Non
         if number is None:
             return _iso(text, value, place, field, ledger)
         return moment(number, place, field, ledger)
+    if type(value) is int and _NANOSECONDS <= value < 10 * _NANOSECONDS:
+        return value // 1000
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise place.wrong(value, field, _EXPECTED)
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= _LATEST * 1000:  # so neither infinite nor too large for a float
         raise place.wrong(value, field, _EXPECTED)
     microseconds = next(unit for least, unit in _UNITS if value >= least)
     # Whole numbers stay whole: a float holds nanoseconds since 1970 only to 256 ns.

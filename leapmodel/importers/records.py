@@ -37,8 +37,7 @@ class Sample:
         return all(f'"{name}"'.encode() in self.head for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(NamedTuple):
     """What a draft proposed on the context of one step.
 
     Attributes

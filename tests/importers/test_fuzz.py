@@ -3,14 +3,19 @@
 The same for longer: ``python benchmarks/fuzz_importers.py --minutes 10``.
 """
 
+import json
 import random
 from collections import Counter
 from itertools import islice
 
-from leapmodel.importers import AUTO, FORMATS
+import pytest
+
+from leapmodel.errors import DataError
+from leapmodel.importers import AUTO, FORMATS, import_log
+from tests.importers import agent_logs
 from tests.importers.fuzzing import Case, cases, outcome, seeds
 
-ROUNDS = 40
+ROUNDS = 100
 
 
 def test_damaged_logs_of_every_format(tmp_path):
@@ -34,3 +39,37 @@ def test_good_logs_are_still_read(tmp_path):
         case = Case(seed, seed.content, seed.format_name, False, False, False, False)
         expected = "DataError" if seed.format_name == "swe-agent" else "trace"
         assert outcome(case, tmp_path) == expected, seed
+
+
+MLFLOW_SPAN = (
+    '{"trace_id": "t", "span_id": "s", "start_time_ns": 1%s, "end_time_ns": 2, '
+    '"attributes": {"mlflow.spanType": "\\"LLM\\""}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "file_name", "content", "message"),
+    [
+        ("inspect-ai", "log.eval", b"\x1f\x8b\x08", "expected whole gzip data"),
+        ("inspect-ai", "log.eval", b"\x1f\x8bab", "expected whole gzip data"),
+        ("mlflow", "log.jsonl", (MLFLOW_SPAN % ("9" * 400)).encode(), "expected a time"),
+        ("table", "log.csv", b"task," + b"x" * 5000 + b"\n", "found only task, xxx"),
+        ("table", "log.csv", b"task,gen_s" + b",x" * 200_000 + b"\n", "each column once"),
+    ],
+)
+def test_what_long_runs_found(name, file_name, content, message, tmp_path):
+    path = tmp_path / file_name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        import_log(name, path)
+    assert len(str(caught.value)) < 500
+
+
+def test_contexts_appear_only_beside_a_trace(tmp_path):
+    log = agent_logs.openhands()[2]
+    log["history"][-1]["timestamp"] = "2999-01-01T00:00:00"
+    path, out = tmp_path / "log.jsonl", tmp_path / "contexts.jsonl"
+    path.write_text(json.dumps(log))
+    with pytest.raises(DataError, match="line 1, column gen_s: expected seconds, at most 1e"):
+        import_log("openhands", path, contexts=out)
+    assert not out.exists()

@@ -46,7 +46,8 @@ def test_a_time_without_a_zone_is_counted():
 
 
 @pytest.mark.parametrize(
-    "value", ["noon", True, False, -1, float("nan"), float("inf"), [], {}, 10**30, "9" * 31, "1e9x"]
+    "value",
+    ["noon", True, False, -1, float("nan"), float("inf"), [], {}, 10**400, "9" * 31, "1e9x"],
 )
 def test_anything_else_is_refused(value):
     with pytest.raises(DataError, match=r"log: line 3, column start: expected a time .*, found"):

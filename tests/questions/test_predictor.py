@@ -109,8 +109,8 @@ def test_resamples_equal_tasks_drawn_and_replayed_for_real(rng: np.random.Genera
             return stated_draft(0.7, latency_s=0.2)
         return draft_from_run(of, its_run, pool="all")
 
-    fast = predict(trace, make_draft(trace, run), [1, 3], n_resamples=40, seed=3)
-    slow = resampled_by_hand(trace, run, make_draft, seed=3, n=40, depths=[1, 3])
+    fast = predict(trace, make_draft(trace, run), [1, 3], n_resamples=20, seed=3)
+    slow = resampled_by_hand(trace, run, make_draft, seed=3, n=20, depths=[1, 3])
     assert fast.resamples is not None
     assert np.abs(fast.resamples.speedup - slow).max() < 1e-3
     assert np.abs(slow.std(axis=0)).min() > 0.005  # there was something to get right
@@ -156,13 +156,13 @@ def coverage(rng: np.random.Generator, acceptances: np.ndarray, pool: str, n: in
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say(rng: np.random.Generator):
-    alike = coverage(rng, np.full(3000, 0.75), "auto", 50)
+    alike = coverage(rng, np.full(2000, 0.75), "auto", 50)
     assert (alike >= 0.85).all(), alike
 
 
 def test_intervals_cover_the_truth_when_tasks_differ(rng: np.random.Generator):
     """Tasks that agree longest supply most of the known steps; the pooled rate is too high then."""
-    acceptances = rng.beta(4, 1.5, 6000)
+    acceptances = rng.beta(4, 1.5, 3000)
     by_task = coverage(rng, acceptances, "auto", 150)
     assert (by_task >= 0.8).all(), by_task
     pooled = coverage(rng, acceptances, "all", 150)
