@@ -12,6 +12,7 @@ from leapmodel.cli.options import (
     trace_argument,
 )
 from leapmodel.cli.screen import clean, console, figure, new_table, print_json, seconds, show_notes
+from leapmodel.cli.sketch import histogram
 from leapmodel.description import Description, describe
 
 N_TOOLS = 12
@@ -74,6 +75,9 @@ def _show(about: Description, name: str) -> None:
     spread.add_row("step time (s)", *(f"{about.gen_s[q]:.3g}" for q in quantiles))
     spread.add_row("steps per segment", *(f"{about.steps_per_segment[q]:.3g}" for q in quantiles))
     out.print(spread)
+    low, high = seconds(float(about.times.min())), seconds(about.gen_s["max"])
+    out.print(f" {low} {histogram(about.times)} {high}   (step times, logarithmic)")
+    out.print()
     ends = new_table("segments end on", "", "segments", "share")
     for kind, n in about.segment_ends.items():
         ends.add_row(kind, f"{n:,}", f"{n / about.segments:.0%}")

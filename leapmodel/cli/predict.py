@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from rich.console import Console
 
 from leapmodel.break_even import break_even
 from leapmodel.cli.options import (
@@ -29,6 +30,7 @@ from leapmodel.cli.screen import (
     show_table,
     show_verdict,
 )
+from leapmodel.cli.sketch import interval_line
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
 from leapmodel.errors import UsageError
 from leapmodel.prediction import Prediction
@@ -140,7 +142,8 @@ def command(
             evidence_trace=of,
             name=Path(draft_run).stem,
         )
-    answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
+    with Console(stderr=True).status("replaying and resampling"):  # nothing when piped
+        answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
     if plot is not None:
         from leapmodel.plots import save, side_by_side
 
@@ -164,7 +167,7 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
         soft_wrap=True,
     )
     out.print(f"draft: {answer.draft.source}; {_evidence(answer)}", soft_wrap=True)
-    columns = ["k", "speedup", "95% interval", "c", "β", "D", "gτ", "e"]
+    columns = ["k", "speedup", "95% interval", "picture", "c", "β", "D", "gτ", "e"]
     columns += ["SE", "unknown miss…hit", "hit rates q₁ q₂ …"]
     frame = answer.to_frame()
     has_bounds = answer.bounds is not None
@@ -172,6 +175,9 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
         *([] if has_bounds else ["unknown miss…hit"]),
         *([] if answer.tool_cost else ["gτ"]),
     }
+    seen = frame[["speedup", "speedup_low", "speedup_high"]].to_numpy()
+    axis = (min(1.0, float(np.nanmin(seen))) - 0.05, max(1.0, float(np.nanmax(seen))) + 0.05)
+    heading = f"{axis[0]:.2f} (│ is 1) {axis[1]:.2f}"
     rows = []
     for i, row in enumerate(frame.to_dict(orient="records")):
         q = answer.replay.hit_rates[i]
@@ -180,6 +186,9 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
             "k": f"{int(row['k'])}",
             "speedup": figure(row["speedup"]),
             "95% interval": interval(row["speedup_low"], row["speedup_high"]),
+            "picture": interval_line(
+                row["speedup_low"], row["speedup"], row["speedup_high"], axis=axis
+            ),
             "c": figure(row["commits"]),
             "β": figure(row["wait_inflation"]),
             "D": figure(row["draft_term"]),
@@ -192,6 +201,7 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
         best = row["k"] == answer.verdict.depth
         rows.append(Row([cells[name] for name in columns if name not in hidden], best=best))
     shown = [name for name in columns if name not in hidden]
+    headings = [heading if name == "picture" else name for name in shown]
     bounds_note = (
         " unknown miss…hit: S with the known outcomes at their own steps and all others missed …"
         " hit (S itself spreads the pooled acceptance evenly, so it may lie outside)."
@@ -200,10 +210,10 @@ def _show(answer: Prediction, workload: Trace, name: str) -> None:
         out,
         "predicted speedup by depth"
         + (f" ({answer.trace_origin} trace)" if answer.trace_origin else ""),
-        shown,
+        headings,
         rows,
         keys=1,
-        split_after=[shown.index("e") + 1],
+        split_after=[shown.index("picture") + 1, shown.index("e") + 1],
         caption="S = c(1+fτ)/(β+D+gτ), Eq. 1. c: committed steps a round; β: wait for the slowest"
         " verification, D: proposing (draft calls and proposals' tools), gτ: the target's own"
         " tools, each in target steps a round; e: bonus steps lost at segment ends; each interval"

@@ -66,7 +66,7 @@ def check(name, content, lenient, suffix=None, contexts=False):
         write_trace(trace, Path(folder) / "t.parquet")
         assert read_trace(Path(folder) / "t.parquet").n_steps == trace.n_steps
         if contexts:
-            for line in (Path(folder) / "contexts.jsonl").read_text("utf-8").splitlines():
+            for line in (Path(folder) / "contexts.jsonl").read_text("utf-8").split("\n")[:-1]:
                 assert json.loads(line).keys() == {"task", "run", "step", "messages", "action"}
         if name == "speculative-tool-calls":
             with suppress(DataError):  # it may hold no guess
