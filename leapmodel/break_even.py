@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 
 from leapmodel.prediction import Prediction
 from leapmodel.predictor import speedups
@@ -45,6 +44,8 @@ def break_even(trace: Trace, prediction: Prediction) -> Floats:
     >>> break_even(trace, prediction).round(3).tolist()  # 1 + p = 1 + d on a long segment
     [0.25]
     """
+    from scipy.optimize import brentq  # a fifth of a second that other questions need not pay
+
     grid = np.linspace(0.0, 1.0, N_GRID)
 
     def excess(acceptance: float, depths: Ints) -> Floats:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from leapmodel.acceptance import (
     Acceptance,
@@ -386,7 +385,10 @@ def _trend_with_length(trace: Trace, steps: StepHits) -> str | None:
     lengths = np.diff(np.append(starts, trace.n_steps))[np.isin(starts, np.flatnonzero(first))]
     if len(hit) < MIN_TASKS or hit.std() == 0 or lengths.std() == 0:
         return None
-    strength = float(spearmanr(lengths, hit).statistic) * np.sqrt(len(hit))
+    ranks = np.searchsorted(np.sort(lengths), lengths) + np.searchsorted(
+        np.sort(lengths), lengths, side="right"
+    )
+    strength = float(np.corrcoef(ranks, hit)[0, 1]) * np.sqrt(len(hit))
     if abs(strength) < TREND:
         return None
     worse = "worse" if strength < 0 else "better"

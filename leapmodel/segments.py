@@ -128,6 +128,11 @@ class Segments:
         return np.repeat(self.starts + self.lengths, self.lengths) - np.arange(self.n_steps)
 
     @cached_property
+    def has_tools(self) -> bool:
+        """Whether any step has tool time."""
+        return bool(self.tool_s.any())
+
+    @cached_property
     def step_groups(self) -> Ints:
         """Group of each step, shape (steps,)."""
         return np.repeat(self.groups, self.lengths)
@@ -149,6 +154,8 @@ class Segments:
     @property
     def steps_by_group(self) -> Floats:
         """Number of steps of each group, shape (n_groups,)."""
+        if self.n_groups == 1:
+            return np.array([float(self.n_steps)])
         sums = np.bincount(self.groups, weights=self.lengths, minlength=self.n_groups)
         return sums.astype(np.float64, copy=False)
 

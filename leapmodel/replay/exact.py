@@ -129,7 +129,11 @@ def exact_replay(
     accepted_tool_s, accepted_tool_steps = _accepted_tools(
         segments, survival, at_last, depths, visits, executable
     )
-    tool_s = segments.sum_by_group(segments.tool_s)
+    tool_s: Floats = np.zeros(segments.n_groups)
+    n_tool_steps = 0
+    if segments.has_tools:
+        tool_s = segments.sum_by_group(segments.tool_s)
+        n_tool_steps = int(np.count_nonzero(segments.tool_s))
     proposable_steps, proposable_tool_s = proposable_tools(segments, executable)
     return ReplaySums(
         depths=depths,
@@ -149,7 +153,7 @@ def exact_replay(
         reached=reached,
         bonus_lost=bonus_lost,
         requests=requests,
-        target_tool_steps=np.count_nonzero(segments.tool_s) - accepted_tool_steps,
+        target_tool_steps=n_tool_steps - accepted_tool_steps,
     )
 
 
@@ -221,7 +225,7 @@ def _accepted_tools(
     executable: np.ndarray,
 ) -> tuple[Floats, Floats]:
     """Return tool seconds (groups, depths) and tool steps (depths,) run by accepted proposals."""
-    if not segments.tool_s.any():
+    if not segments.has_tools:
         return np.zeros((segments.n_groups, len(depths))), np.zeros(len(depths))
     adoptable_s = np.where(executable, segments.tool_s, 0.0)
     # Pr[the step at a position is accepted]: a round starts j steps before and accepts j

@@ -204,7 +204,7 @@ def executable_tools(segments: Segments, terminal: Terminal) -> np.ndarray:
 
 def proposable_tools(segments: Segments, executable: np.ndarray) -> tuple[Floats, Floats]:
     """Return the steps a proposal can run the tool of, and their tool seconds, by group."""
-    if not segments.tool_s.any():  # both only matter as their ratio
+    if not segments.has_tools:  # both only matter as their ratio
         return np.zeros(segments.n_groups), np.zeros(segments.n_groups)
     return (
         segments.sum_by_group(executable),

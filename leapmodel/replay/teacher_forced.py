@@ -284,7 +284,7 @@ class _Chunk:
             self.hit = np.ones(len(self.gen_s))
             self.by_position = acceptance_by_position(acceptance, deepest)
         self.tool_s = np.where(executable[steps], segments.tool_s[steps], 0.0)
-        self.has_tools = bool(executable.any() and segments.tool_s.any())
+        self.has_tools = bool(executable.any() and segments.has_tools)
         self.last_is_proposed = terminal == "accepted"
         self.mean_gen_s = 0.0
         self.request_cost: np.ndarray | None = None
