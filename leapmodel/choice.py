@@ -31,12 +31,14 @@ from leapmodel.predictor import (
     unknown_of,
 )
 from leapmodel.replay import (
+    ReplaySums,
     Terminal,
     VerificationWork,
     average_work,
     exact_replay,
     verification_work,
 )
+from leapmodel.replay.sums import check_depths
 from leapmodel.segments import Floats, Ints
 from leapmodel.trace import Trace
 from leapmodel.verdict import Unknown, Verdict, give_verdict
@@ -277,18 +279,18 @@ def choose(
     names = [draft.name for draft in drafts]
     if len(set(names)) < len(names):
         raise UsageError(f"each draft needs a name of its own, found {', '.join(names)}")
+    asked = check_depths(depths)
+    # a draft that is always right replays alike whatever it costs, so once serves all
+    perfect = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
     choices = []
     for draft in drafts:
         prediction = predict(
-            trace, draft, depths, terminal=terminal, n_resamples=n_resamples, seed=seed
+            trace, draft, asked, terminal=terminal, n_resamples=n_resamples, seed=seed
         )
-        choices.append(_one_draft(trace, prediction, prices, half_width))
+        choices.append(_one_draft(trace, prediction, perfect, prices, half_width))
         if progress is not None:
             progress(draft.name)
     predictions = [choice.prediction for choice in choices]
-    asked = predictions[0].depths
-    free = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
-    ceiling = speedups(free, 0.0, proposal_tools=False)
     verdict = _best(trace, predictions)
     tokens = None
     if "completion_tokens" in trace.frame and trace.frame["completion_tokens"].notna().any():
@@ -296,7 +298,7 @@ def choose(
     return Choice(
         drafts=tuple(choices),
         depths=asked,
-        ceiling=ceiling,
+        ceiling=speedups(perfect, 0.0, proposal_tools=False),
         half_width=half_width,
         n_tasks=trace.n_tasks,
         completion_tokens=tokens,
@@ -312,13 +314,21 @@ def choose(
 
 
 def _one_draft(
-    trace: Trace, prediction: Prediction, prices: Prices | None, half_width: float
+    trace: Trace,
+    prediction: Prediction,
+    perfect: ReplaySums,
+    prices: Prices | None,
+    half_width: float,
 ) -> DraftChoice:
     deepest = int(prediction.depths[-1])
     segments, call_s = trace.segments, prediction.call_s
     # the depth rule needs every depth from 1 on, whichever were asked for
     every = np.arange(1, deepest + 1)
-    replay = prediction.draft.acceptance.replay(segments, every, prediction.terminal)
+    replay = (
+        prediction.replay
+        if np.array_equal(prediction.depths, every)
+        else prediction.draft.acceptance.replay(segments, every, prediction.terminal)
+    )
     speedup = speedups(replay, call_s)
     at_depth = (every - 1, every - 1)
     laws = prediction.draft.acceptance.law(deepest)
@@ -342,9 +352,7 @@ def _one_draft(
             wait_growth=np.diff(replay.wait_inflation, prepend=1.0),
         ),
         break_even=break_even(trace, prediction),
-        perfect_at_cost=speedups(
-            exact_replay(segments, 1.0, prediction.depths, terminal=prediction.terminal), call_s
-        ),
+        perfect_at_cost=speedups(perfect, call_s),
         tasks_needed=np.array(
             [np.nan] * len(prediction.depths)
             if se is None
