@@ -1,0 +1,84 @@
+"""What the planning benchmark asks its models, and how it reads their answers (App. G).
+
+Both see the task and the committed actions, nothing else: no tool output, no earlier thought. The
+target is asked for a thought and then the action; the draft for the action alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from leapmodel.actions import TERMINATE
+from leapmodel.benchmarks.interface import Prompt
+from leapmodel.benchmarks.planning.tools import TOOLS
+
+STOP_WORD = "TERMINATE"
+"""What a model writes between the tags when the plan is complete."""
+_TAGGED = re.compile(r"<tool>(.*?)</tool>", re.DOTALL)
+
+_TARGET_SYSTEM = (
+    "You plan work with expert tools, one tool at a time. Tools:\n"
+    + "\n".join(f"- {name}: {use}" for name, use in TOOLS.items())
+    + f"\nThink briefly, then write the next tool as <tool>name</tool>,"
+    f" or <tool>{STOP_WORD}</tool> when the plan is complete."
+)
+_DRAFT_SYSTEM = (
+    "Next tool as <tool>name</tool>, one of: "
+    + ", ".join(TOOLS)
+    + f"; <tool>{STOP_WORD}</tool> when done."
+)
+
+
+def target_prompt(text: str, committed: Sequence[str | None], max_tokens: int) -> Prompt:
+    """Return the target's request: a thought, then the next tool."""
+    return _prompt(_TARGET_SYSTEM, text, committed, max_tokens)
+
+
+def draft_prompt(text: str, committed: Sequence[str | None], max_tokens: int) -> Prompt:
+    """Return the draft's request: the next tool, directly."""
+    return _prompt(_DRAFT_SYSTEM, text, committed, max_tokens)
+
+
+def parse_tool(text: str) -> str | None:
+    """Return the canonical action in an answer: the last tag pair's tool.
+
+    Text before it may name other tools. An unknown tool, an empty pair or no pair at all is no
+    action; so is an answer with anything but blank space after the pair, which went on past it.
+
+    Examples
+    --------
+    >>> parse_tool("Not <tool>Fill Mask</tool> but <tool>Colorization</tool>")
+    'Colorization'
+    >>> parse_tool("<tool>TERMINATE</tool>"), parse_tool("<tool>Teleport</tool>")
+    ('<terminate/>', None)
+    """
+    found = _TAGGED.findall(text)
+    if not found:
+        return None
+    name = " ".join(found[-1].split("<tool>")[-1].split())
+    if name == STOP_WORD:
+        return TERMINATE
+    return name if name in TOOLS else None
+
+
+def answer(action: str) -> str:
+    """Return a canonical action as a model writes it.
+
+    Examples
+    --------
+    >>> answer("<terminate/>")
+    '<tool>TERMINATE</tool>'
+    """
+    return f"<tool>{STOP_WORD if action == TERMINATE else action}</tool>"
+
+
+def _prompt(system: str, text: str, committed: Sequence[str | None], max_tokens: int) -> Prompt:
+    done = ", ".join(str(action) for action in committed) or "nothing yet"
+    return Prompt(
+        (
+            {"role": "system", "content": system},
+            {"role": "user", "content": f"Task: {text}\nDone: {done}"},
+        ),
+        max_tokens,
+    )

@@ -1,0 +1,69 @@
+"""Short thoughts for a target that has none of its own.
+
+The machines that test this project can load no large model. Their target is a small one, taught to
+write a thought and then the action; what it is taught is made here. A model that reasons by itself
+is never shown this.
+"""
+
+from __future__ import annotations
+
+from leapmodel.actions import TERMINATE
+from leapmodel.benchmarks.planning import tools
+from leapmodel.benchmarks.planning.assignment import Assignment
+from leapmodel.benchmarks.planning.prompts import answer
+
+_DO = {
+    tools.SUPER_RESOLUTION: "enlarge it",
+    tools.DENOISING: "remove the grain",
+    tools.DEBLURRING: "sharpen it",
+    tools.COLORIZATION: "add color",
+    tools.CLASSIFICATION: "name the class",
+    tools.DETECTION: "list the objects",
+    tools.CAPTIONING: "write the caption",
+    tools.VISUAL_QUESTION: "answer about the picture",
+    tools.TEXT_TO_IMAGE: "paint the picture",
+    tools.TRANSLATION: "translate",
+    tools.SENTIMENT: "judge the mood",
+    tools.SUMMARIZATION: "write the summary",
+    tools.QUESTION: "answer from the text",
+    tools.FILL_MASK: "fill the gaps",
+}
+
+
+def taught_answer(assignment: Assignment, step: int) -> str:
+    """Return thought and action for one step of an assignment's plan.
+
+    Examples
+    --------
+    >>> print(taught_answer(Assignment("picture", "picture", ("grainy",)), 0))
+    A picture is given: grainy. Wanted: picture. To do: remove the grain. First, remove the grain.
+    <tool>Image Denoising</tool>
+    """
+    plan = assignment.plan
+    action = plan[step]
+    if action == TERMINATE:
+        thought = f"Wanted: {_wanted(assignment)}. Nothing of it is left to do, so the plan ends."
+    else:
+        rest = [_DO[name] for name in plan[step:-1]]
+        given = f"{_given(assignment)} "
+        order = "First" if step == 0 else "Next" if len(rest) > 1 else "Last"
+        thought = (
+            f"{given}Wanted: {_wanted(assignment)}. To do: {', '.join(rest)}. {order}, {rest[0]}."
+        )
+    return f"{thought}\n{answer(action)}"
+
+
+def _given(assignment: Assignment) -> str:
+    flaws = ", ".join(assignment.defects) or "nothing wrong with it"
+    language = assignment.source_language
+    gaps = ", with gaps" if assignment.has_gaps else ""
+    if assignment.source == "text":
+        return f"A text is given: {language}{gaps}."
+    asked = f"; the question is {language}{gaps}" if assignment.wanted == "answer" else ""
+    return f"A picture is given: {flaws}{asked}."
+
+
+def _wanted(assignment: Assignment) -> str:
+    if assignment.wanted == "picture":
+        return "picture"
+    return f"{assignment.wanted} in {assignment.wanted_language}"
