@@ -28,6 +28,8 @@ _COMMANDS = {
     "report": "leapmodel.cli.report",
     "compare": "leapmodel.cli.compare",
     "predictions-template": "leapmodel.cli.template",
+    "collect": "leapmodel.cli.collect",
+    "run": "leapmodel.cli.run",
 }
 
 
