@@ -30,6 +30,7 @@ _COMMANDS = {
     "predictions-template": "leapmodel.cli.template",
     "collect": "leapmodel.cli.collect",
     "run": "leapmodel.cli.run",
+    "probe": "leapmodel.cli.probe",
 }
 
 
