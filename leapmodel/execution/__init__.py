@@ -1,6 +1,6 @@
-"""The loop itself: servers, clients, rounds, their audit, and the training of drafts.
+"""The real loop: propose, verify, commit, against any OpenAI-compatible engine.
 
-Nothing here is loaded by ``import leapmodel``, and nothing here knows the predictor: what is
-measured is written in the project's file formats, and prediction and measurement meet in
-:mod:`leapmodel.validation`.
+Data walks one way here too: a benchmark's tasks → ``loop`` (``proposing``, ``verification``) over
+``endpoint`` → ``journal`` → :mod:`leapmodel.rounds`, which predictions are compared with. Nothing
+in this room knows how a speedup is predicted.
 """
