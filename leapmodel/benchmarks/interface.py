@@ -145,6 +145,12 @@ class Benchmark(Protocol):
         """Return whether an action ends the segment, so that nothing is proposed past it."""
 
 
+def all_tasks(benchmark: Benchmark) -> dict[str, Task]:
+    """Return the tasks of every split by name."""
+    splits: tuple[Split, ...] = ("test", "train", "teacher")
+    return {task.name: task for split in splits for task in benchmark.tasks(split)}
+
+
 def task_named(benchmark: Benchmark, name: str) -> Task:
     """Return a task of any split by its name.
 
@@ -153,9 +159,7 @@ def task_named(benchmark: Benchmark, name: str) -> Task:
     UsageError
         If no split has it.
     """
-    splits: tuple[Split, ...] = ("test", "train", "teacher")
-    for split in splits:
-        for task in benchmark.tasks(split):
-            if task.name == name:
-                return task
-    raise UsageError(f"no task {name!r} in the benchmark {benchmark.name}")
+    tasks = all_tasks(benchmark)
+    if name not in tasks:
+        raise UsageError(f"no task {name!r} in the benchmark {benchmark.name}")
+    return tasks[name]

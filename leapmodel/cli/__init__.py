@@ -29,6 +29,9 @@ _COMMANDS = {
     "compare": "leapmodel.cli.compare",
     "predictions-template": "leapmodel.cli.template",
     "serve": "leapmodel.cli.serve",
+    "collect": "leapmodel.cli.collect",
+    "run": "leapmodel.cli.run",
+    "probe": "leapmodel.cli.probe",
 }
 
 
