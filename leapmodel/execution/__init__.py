@@ -1,0 +1,1 @@
+"""The real loop: servers, propose-verify-commit, training the draft, measured traces."""
