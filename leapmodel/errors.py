@@ -91,3 +91,7 @@ def shown(value: object, width: int = 60) -> str:
     """
     text = repr(value)
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+class EngineError(LeapModelError):
+    """A model server did not answer as it should; what was recorded until then is kept."""

@@ -142,10 +142,16 @@ class Benchmark(Protocol):
         """Return the canonical action in a raw output, or None if there is not exactly one."""
 
     def answer(self, role: Role, action: str) -> str:
-        """Return the output, without reasoning, that parses to an action: what a draft learns."""
+        """Return the output that stands for an action, without a thought: what a draft learns."""
 
     def is_terminal(self, action: str) -> bool:
         """Return whether an action ends the segment, so that nothing is proposed past it."""
+
+
+def all_tasks(benchmark: Benchmark) -> dict[str, Task]:
+    """Return the tasks of every split by name."""
+    splits: tuple[Split, ...] = ("test", "train", "teacher")
+    return {task.name: task for split in splits for task in benchmark.tasks(split)}
 
 
 def task_named(benchmark: Benchmark, name: str) -> Task:
@@ -156,9 +162,7 @@ def task_named(benchmark: Benchmark, name: str) -> Task:
     UsageError
         If no split has it.
     """
-    splits: tuple[Split, ...] = ("test", "train", "teacher")
-    for split in splits:
-        for task in benchmark.tasks(split):
-            if task.name == name:
-                return task
-    raise UsageError(f"no task {name!r} in the benchmark {benchmark.name}")
+    tasks = all_tasks(benchmark)
+    if name not in tasks:
+        raise UsageError(f"no task {name!r} in the benchmark {benchmark.name}")
+    return tasks[name]

@@ -28,6 +28,11 @@ _COMMANDS = {
     "report": "leapmodel.cli.report",
     "compare": "leapmodel.cli.compare",
     "predictions-template": "leapmodel.cli.template",
+    "serve": "leapmodel.cli.serve",
+    "collect": "leapmodel.cli.collect",
+    "run": "leapmodel.cli.run",
+    "probe": "leapmodel.cli.probe",
+    "online": "leapmodel.cli.online",
 }
 
 

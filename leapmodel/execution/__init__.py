@@ -1,1 +1,6 @@
-"""The real loop: servers, propose-verify-commit, training the draft, measured traces."""
+"""The real loop: propose, verify, commit, against any OpenAI-compatible engine.
+
+Data walks one way here too: a benchmark's tasks → ``loop`` (``proposing``, ``verification``) over
+``endpoint`` → ``journal`` → :mod:`leapmodel.rounds`, which predictions are compared with. Nothing
+in this room knows how a speedup is predicted.
+"""

@@ -101,7 +101,7 @@ class PlanningBenchmark:
         return parse_tool(text)
 
     def answer(self, role: Role, action: str) -> str:
-        """Return the tool between tags, as either role writes it."""
+        """Return the action in its tags."""
         return answer(action)
 
     def is_terminal(self, action: str) -> bool:

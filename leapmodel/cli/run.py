@@ -1,0 +1,201 @@
+"""``leapmodel run``: both arms over a benchmark's tasks, measured round by round."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import click
+
+from leapmodel.cli.engine import (
+    Address,
+    benchmark_options,
+    chosen_tasks,
+    draft_options,
+    open_benchmark,
+    progress_bar,
+    run_to_end,
+    target_options,
+)
+from leapmodel.execution.journal import Journal
+from leapmodel.execution.loop import Models
+from leapmodel.execution.protocol import ARMS, Plan
+from leapmodel.execution.record import Arm, Round
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
+
+
+@click.command("run", short_help="Measure both arms of the loop on a benchmark.")
+@target_options
+@draft_options
+@benchmark_options
+@click.option(
+    "--k",
+    "depth",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Proposals a round, at most.",
+)
+@click.option(
+    "--tasks",
+    "split",
+    type=click.Choice(["test", "train"]),
+    default="test",
+    show_default=True,
+    help="Which tasks.",
+)
+@click.option(
+    "--arm",
+    "arm",
+    type=click.Choice(["both", *ARMS]),
+    default="both",
+    show_default=True,
+    help="Sequential runs first.",
+)
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often the tasks are run.",
+)
+@click.option(
+    "--gather",
+    is_flag=True,
+    help="Wait for every verification instead of cancelling needless ones.",
+)
+@click.option(
+    "--no-reset",
+    is_flag=True,
+    help="Leave the servers' prefix caches as they are (the record says so).",
+)
+@click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
+@click.option(
+    "-o", "--output", required=True, metavar="FOLDER", help=f"For {ROUNDS_NAME} and {TRACE_NAME}."
+)
+def command(
+    target_url: str,
+    target_model: str | None,
+    target_extra: str | None,
+    stalled_s: float,
+    draft_url: str | None,
+    draft_model: str | None,
+    draft_name: str | None,
+    draft_extra: str | None,
+    benchmark_name: str,
+    benchmark_seed: int,
+    tasks_file: str | None,
+    target_tokens: int | None,
+    limit: int | None,
+    depth: int,
+    split: str,
+    arm: str,
+    passes: int,
+    gather: bool,
+    no_reset: bool,
+    resume: bool,
+    output: str,
+) -> None:
+    """Run tasks with the target alone and then with speculation, and record every round.
+
+    Servers run already (leapmodel serve, or anybody's). Tasks run one at a time; prefix caches are
+    emptied before each arm.
+    """
+    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
+    tasks = chosen_tasks(benchmark, split, limit)  # type: ignore[arg-type]
+    arms: tuple[Arm, ...] = ARMS if arm == "both" else (arm,)  # type: ignore[assignment]
+
+    async def work() -> Journal:
+        async with AsyncExitStack() as stack:
+            target = await Address(
+                "target", target_url, target_model, target_extra, stalled_s
+            ).open(stack)
+            draft = None
+            if "speculative" in arms:
+                draft = await Address(
+                    "draft", draft_url or target_url, draft_model, draft_extra, stalled_s
+                ).open(stack)
+            name = draft_name or (None if draft is None else draft.model)
+            journal: Journal | None = None
+            for number in range(passes):
+                plan = Plan(
+                    benchmark,
+                    tasks,
+                    Models(target, draft, name),
+                    depth,
+                    arms,
+                    run=number,
+                    mode="gather" if gather else "prefix",
+                    reset_caches=not no_reset,
+                )
+                with Shown(plan) as shown:
+                    journal = await record(
+                        plan,
+                        output,
+                        resume=resume or number > 0,
+                        observe=shown.round,
+                        opened=shown.opened,
+                    )
+            assert journal is not None
+            return journal
+
+    report(run_to_end(work()), output)
+
+
+class Shown:
+    """A progress bar: tasks that have ended, of both arms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._bar = progress_bar()
+        self._task = self._bar.add_task("", total=len(plan.tasks) * len(plan.arms), said="")
+        self._seen: set[tuple[str, str]] = set()
+        self._steps: dict[str, int] = {arm: 0 for arm in plan.arms}
+        self._wall_s: dict[str, float] = {arm: 0.0 for arm in plan.arms}
+
+    def __enter__(self) -> Shown:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def opened(self, journal: Journal) -> None:
+        """Count what the journal holds already."""
+        for (task, run, arm), rows in journal.rows.items():
+            if run == self._plan.run and arm in self._steps:
+                self._seen.add((task, arm))
+                for row in rows:
+                    self._count(arm, row["committed"], row["wall_s"])
+        self._bar.update(self._task, completed=len(self._seen))
+
+    def round(self, finished: Round) -> None:
+        """Count a round."""
+        self._seen.add((finished.task, finished.arm))
+        self._count(finished.arm, finished.committed, finished.wall_s)
+        steps, wall_s = self._steps[finished.arm], self._wall_s[finished.arm]
+        self._bar.update(
+            self._task,
+            description=finished.arm,
+            completed=len(self._seen),
+            said=f"{steps} steps, {wall_s / steps:.2f} s a step",
+        )
+
+    def _count(self, arm: str, committed: int, wall_s: float) -> None:
+        self._steps[arm] += committed
+        self._wall_s[arm] += wall_s
+
+
+def report(journal: Journal, output: str) -> None:
+    """Say what was recorded, arm by arm."""
+    for arm in ARMS:
+        runs = [rows for (_, _, found), rows in journal.rows.items() if found == arm]
+        if not runs:
+            continue
+        steps = sum(row["committed"] for rows in runs for row in rows)
+        rounds = sum(map(len, runs))
+        clock_s = sum(rows[-1]["clock_s"] for rows in runs)
+        said = f"{arm}: {len(runs)} tasks, {steps} steps"
+        if arm == "speculative":
+            said += f" in {rounds} rounds"
+        click.echo(f"{said}, {clock_s:.1f} s")
+    click.echo(f"recorded in {output}/{ROUNDS_NAME}")

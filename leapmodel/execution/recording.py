@@ -1,0 +1,180 @@
+"""A whole measurement in a folder: ``rounds.jsonl``, and ``trace.jsonl`` of its sequential arm.
+
+Both grow while the run goes on. What a run needs to be checked and repeated stands in their first
+line: benchmark, models, depth, seeds, machine, versions.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from leapmodel.errors import UsageError
+from leapmodel.execution.about import about_machine, about_versions
+from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.journal import Journal
+from leapmodel.execution.protocol import Observer, Plan, carry_out
+from leapmodel.execution.record import Round
+
+ROUNDS_NAME = "rounds.jsonl"
+TRACE_NAME = "trace.jsonl"
+FORMAT_VERSION = 1
+_FIXED = ("benchmark", "target", "draft", "depth", "mode", "concurrency")
+"""What must be the same for a run to go on."""
+
+Journalled = Callable[[Journal], None]
+
+
+async def record(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    observe: Observer | None = None,
+    opened: Journalled | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Journal:
+    """Carry out a plan and write what happens into a folder.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its endpoints are open.
+    folder : str or Path
+        Made if it does not exist.
+    resume : bool, default False
+        Whether to go on with what the folder holds.
+    observe : callable, optional
+        Shown each round once it is recorded.
+    opened : callable, optional
+        Shown the journal before the first round.
+    about : mapping, optional
+        More metadata.
+
+    Returns
+    -------
+    Journal
+        Closed; its ``rows`` are the rounds.
+
+    Raises
+    ------
+    EngineError, UsageError, DataError
+        As :func:`~leapmodel.execution.protocol.carry_out` and
+        :class:`~leapmodel.execution.journal.Journal`.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: can't make this folder ({error.strerror})") from None
+    metadata = {**await describe_run(plan), **(about or {})}
+    with Journal(place / ROUNDS_NAME, metadata, resume=resume, fixed=_FIXED) as journal:
+        if opened is not None:
+            opened(journal)
+        with TraceFile(place / TRACE_NAME, journal) as trace:
+
+            def seen(finished: Round) -> None:
+                trace.add(finished.to_row())
+                if observe is not None:
+                    observe(finished)
+
+            await carry_out(plan, journal, seen)
+    return journal
+
+
+class TraceFile:
+    """The sequential arm as a trace, one line a step; begun anew from the journal each time."""
+
+    def __init__(self, path: Path, journal: Journal) -> None:
+        self._path = path
+        about = {k: v for k, v in journal.metadata.items() if k not in ("depth", "draft", "mode")}
+        try:
+            self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"{path}: can't write it ({error.strerror})") from None
+        self._write({**about, "leapmodel": "trace", "origin": "measured"})
+        for rows in journal.rows.values():
+            for row in rows:
+                self.add(row)
+
+    def __enter__(self) -> TraceFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append the step that a round is, if it is one of the sequential arm."""
+        if row["arm"] == "sequential":
+            self._write(sequential_step(row))
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        except OSError as error:
+            raise UsageError(
+                f"{self._path}: can't write it ({error.strerror}); --resume makes it anew"
+            ) from None
+
+
+def sequential_step(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the step of a trace that a sequential round is."""
+    (decided,) = row["verifications"]
+    return {
+        "task": row["task"],
+        "run": row["run"],
+        "segment": row["segment"],
+        "step": row["first_step"],
+        "gen_s": decided["end_s"] - decided["start_s"],
+        "tool_s": row["target_tool_s"],
+        "action": decided["action"],
+        "started_s": row["started_s"],
+        "prompt_tokens": decided["prompt_tokens"],
+        "cached_tokens": decided["cached_tokens"],
+        "completion_tokens": decided["completion_tokens"],
+    }
+
+
+async def describe_run(plan: Plan) -> dict[str, Any]:
+    """Return the metadata of a plan's record."""
+    models = plan.models
+    warnings = []
+    if plan.concurrency > 1:
+        warnings.append(
+            f"{plan.concurrency} tasks ran at a time: its times are not those of single requests"
+        )
+    if not plan.reset_caches:
+        warnings.append("prefix caches were not reset before each arm")
+    return {
+        "leapmodel": "rounds",
+        "version": FORMAT_VERSION,
+        "origin": "measured",
+        "source": f"the {plan.benchmark.name} benchmark, {len(plan.tasks)} tasks",
+        "target_model": models.target.model,
+        "benchmark": {"name": plan.benchmark.name, "settings": plan.benchmark.settings},
+        "target": _about_endpoint(models.target),
+        "draft": None
+        if models.draft is None
+        else {**_about_endpoint(models.draft), "name": models.draft_name},
+        "depth": plan.depth,
+        "mode": plan.mode,
+        "terminal": plan.benchmark.terminal,
+        "concurrency": plan.concurrency,
+        "engine": await models.target.version(),
+        "machine": about_machine(),
+        "versions": about_versions(),
+        "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "warnings": warnings,
+    }
+
+
+def _about_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "model": endpoint.model,
+        "temperature": endpoint.temperature,
+        "seed": endpoint.seed,
+        "extra": endpoint.extra,
+    }

@@ -1,0 +1,344 @@
+"""What is to be served, and how: the settings of a target's and a draft's server, and their file.
+
+The file is TOML: top-level keys are those of :class:`ServingConfig`, the tables ``[target]`` and
+``[draft]`` hold those of :class:`ServerConfig`, and ``preset`` names the settings they start from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+from leapmodel.errors import DataError, UsageError, shown
+
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM takes as --max-lora-rank
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """One vLLM server; None leaves a setting to vLLM.
+
+    Attributes
+    ----------
+    model : str
+        A name at the model hub, or a folder.
+    name : str, optional
+        What requests call it; by default the hub's name, or the folder's last part.
+    port : int, optional
+        A free one by default.
+    dtype : str
+        Of the weights: ``bfloat16``, or ``float32`` where two runs must agree to the token.
+    max_model_len : int, optional
+        Prompt and completion, in tokens.
+    max_num_seqs : int, optional
+        Requests decoded at once; the others wait.
+    gpu_memory_utilization : float, optional
+        Share of the GPU's memory.
+    kv_cache_memory_bytes : int, optional
+        Memory of the KV cache, where a share can't be given (on a CPU).
+    block_size : int, optional
+        Tokens in a block of the KV cache.
+    enforce_eager : bool
+        No compilation: starts sooner, and a small model on a CPU gains nothing from it.
+    prefix_caching : bool
+        Reuse of the KV cache between requests (App. I).
+    structured_outputs : str, optional
+        The backend that constrains decoding.
+    reasoning_parser : str, optional
+        What tells thoughts from answers, such as ``qwen3``.
+    quantization : str, optional
+        Such as ``fp8``.
+    tensor_parallel_size : int
+        GPUs it is spread over.
+    max_lora_rank : int, optional
+        Serve adapters of at most this rank (taken up to the next that vLLM knows); none without.
+    max_loras : int
+        Adapters in use at once: 2, so that a new version loads while the old one serves.
+    adapters : dict of str to str
+        Adapters loaded at the start: name and folder.
+    cores : str, optional
+        The cores a CPU engine computes on, such as ``"0"`` or ``"0-3"``.
+    offline : bool, optional
+        Never ask the model hub; by default when the model is a folder.
+    chat_template : str, optional
+        File of a chat template, for a model that has none.
+    seed : int
+        Of the engine.
+    python : str, optional
+        The interpreter that has vLLM; by default the one that runs this.
+    environment : dict of str to str
+        More environment variables.
+    extra_arguments : list of str
+        More of vLLM's own options, as they are.
+    """
+
+    model: str = ""
+    name: str | None = None
+    port: int | None = None
+    dtype: str = "bfloat16"
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    gpu_memory_utilization: float | None = None
+    kv_cache_memory_bytes: int | None = None
+    block_size: int | None = None
+    enforce_eager: bool = False
+    prefix_caching: bool = True
+    structured_outputs: str | None = None
+    reasoning_parser: str | None = None
+    quantization: str | None = None
+    tensor_parallel_size: int = 1
+    max_lora_rank: int | None = None
+    max_loras: int = 2
+    adapters: dict[str, str] = field(default_factory=dict)
+    cores: str | None = None
+    offline: bool | None = None
+    chat_template: str | None = None
+    seed: int = 0
+    python: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    extra_arguments: list[str] = field(default_factory=list)
+
+    @property
+    def served_name(self) -> str:
+        """What requests call the model.
+
+        Examples
+        --------
+        >>> ServerConfig(model="Qwen/Qwen3-0.6B").served_name
+        'Qwen/Qwen3-0.6B'
+        >>> ServerConfig(model="/models/tiny-draft/").served_name
+        'tiny-draft'
+        """
+        return self.name or (Path(self.model).name if self.is_folder else self.model)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the model is named by a path."""
+        return self.model.startswith(("/", ".", "~")) or Path(self.model).is_dir()
+
+    def check(self, role: str) -> None:
+        """Refuse what can't be started, before it is tried.
+
+        Raises
+        ------
+        UsageError
+            If there is no model, a path is missing, or a number makes no sense.
+        """
+        if not self.model:
+            raise UsageError(f"{role}: expected a model (a hub's name, or a folder), found none")
+        if self.is_folder and not (Path(self.model).expanduser() / "config.json").is_file():
+            raise UsageError(f"{role}: {self.model}: expected a model's folder with a config.json")
+        share = self.gpu_memory_utilization
+        if share is not None and not 0 < share <= 1:
+            raise UsageError(f"{role}: gpu_memory_utilization: expected 0 to 1, found {share}")
+        if self.port is not None and not 0 < self.port < 65536:
+            raise UsageError(f"{role}: port: expected 1 to 65535, found {self.port}")
+        for name in (
+            "max_model_len", "max_num_seqs", "kv_cache_memory_bytes", "block_size",
+            "tensor_parallel_size", "max_lora_rank", "max_loras",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{role}: {name}: expected at least 1, found {value}")
+        if self.max_lora_rank is not None and self.max_lora_rank > LORA_RANKS[-1]:
+            raise UsageError(
+                f"{role}: max_lora_rank: vLLM serves adapters of rank {LORA_RANKS[-1]} at most,"
+                f" found {self.max_lora_rank}"
+            )
+        if self.chat_template is not None and not Path(self.chat_template).expanduser().is_file():
+            raise UsageError(f"{role}: chat_template: no file {self.chat_template}")
+        if self.adapters and self.max_lora_rank is None:
+            raise UsageError(f"{role}: adapters need max_lora_rank, the highest rank to serve")
+        for name, path in self.adapters.items():
+            self._check_adapter(role, name, path)
+
+    def _check_adapter(self, role: str, name: str, path: str) -> None:
+        settings = Path(path).expanduser() / "adapter_config.json"
+        if not settings.is_file():
+            raise UsageError(f"{role}: adapter {name}: {path}: has no adapter_config.json")
+        try:
+            rank = json.loads(settings.read_text()).get("r")
+        except (ValueError, AttributeError):
+            raise UsageError(f"{role}: adapter {name}: {settings}: expected JSON") from None
+        if isinstance(rank, int) and rank > (self.max_lora_rank or 0):
+            raise UsageError(
+                f"{role}: adapter {name}: has rank {rank}, above max_lora_rank {self.max_lora_rank}"
+            )
+
+
+@dataclass(frozen=True)
+class ServingConfig:
+    """A target's and a draft's server.
+
+    Attributes
+    ----------
+    target : ServerConfig
+    draft : ServerConfig, optional
+        None: no draft is served, or the target is its own.
+    host : str
+        The address to listen on; only this machine by default.
+    logs : str
+        The folder of ``target.log`` and ``draft.log``.
+    start_timeout_s : float
+        How long a server may take to be ready (loading weights from a slow disk takes minutes).
+    """
+
+    target: ServerConfig
+    draft: ServerConfig | None = None
+    host: str = "127.0.0.1"
+    logs: str = "serve-logs"
+    start_timeout_s: float = 900.0
+
+    def check(self) -> None:
+        """Refuse what can't be started; see :meth:`ServerConfig.check`.
+
+        Raises
+        ------
+        UsageError
+            Also if both want the same port, or more memory than a GPU has.
+        """
+        self.target.check("target")
+        if self.draft is None:
+            return
+        self.draft.check("draft")
+        if self.target.port is not None and self.target.port == self.draft.port:
+            raise UsageError(f"target and draft can't both have port {self.target.port}")
+        shares = [self.target.gpu_memory_utilization, self.draft.gpu_memory_utilization]
+        total = math.fsum(share for share in shares if share is not None)
+        if total > 1 and self.draft.environment == self.target.environment:
+            raise UsageError(
+                f"gpu_memory_utilization: target and draft share a GPU and want {total:g} of it"
+            )
+
+    @property
+    def one_after_the_other(self) -> bool:
+        """Whether the draft must wait for the target: two that measure one GPU's free memory."""
+        return self.target.gpu_memory_utilization is not None
+
+    def replacing(self, *, target: Mapping[str, Any], draft: Mapping[str, Any]) -> Self:
+        """Return a copy with some settings of the servers changed.
+
+        Examples
+        --------
+        >>> config = ServingConfig(ServerConfig(model="big"), ServerConfig(model="small"))
+        >>> config.replacing(target={}, draft={"model": "smaller"}).draft.model
+        'smaller'
+        """
+        new_draft = self.draft
+        if draft:
+            new_draft = dataclasses.replace(self.draft or ServerConfig(), **draft)
+        return dataclasses.replace(
+            self, target=dataclasses.replace(self.target, **target), draft=new_draft
+        )
+
+
+def read_serving_config(path: str | Path) -> ServingConfig:
+    """Read a TOML file of settings.
+
+    Parameters
+    ----------
+    path : str or Path
+        Relative folders in it are taken from the file's own.
+
+    Raises
+    ------
+    DataError
+        If a key is unknown or a value is not of its kind.
+    UsageError
+        If it names a preset that there is not.
+    """
+    try:
+        said = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: can't read it ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(path, expected="TOML", found=str(error)) from None
+    from leapmodel.execution.presets import preset
+
+    preset_name = said.pop("preset", None)
+    if preset_name is not None and not isinstance(preset_name, str):
+        raise DataError(path, column="preset", expected="a text", found=shown(preset_name))
+    config = ServingConfig(ServerConfig()) if preset_name is None else preset(preset_name)
+    tables = {role: said.pop(role, {}) for role in ("target", "draft")}
+    top = _checked(path, said, ServingConfig, where="", also=("preset", "target", "draft"))
+    servers: dict[str, dict[str, Any]] = {}
+    for role, table in tables.items():
+        if table is False and role == "draft":
+            config = dataclasses.replace(config, draft=None)
+            table = {}
+        if not isinstance(table, dict):
+            raise DataError(path, column=role, expected="a table", found=shown(table))
+        server = _checked(path, table, ServerConfig, where=f"{role}.")
+        servers[role] = _from_the_files_folder(server, Path(path).parent)
+    config = dataclasses.replace(config, **top)
+    return config.replacing(target=servers["target"], draft=servers["draft"])
+
+
+def _from_the_files_folder(server: dict[str, Any], folder: Path) -> dict[str, Any]:
+    def absolute(text: str) -> str:
+        return str((folder / Path(text).expanduser()).resolve())
+
+    if str(server.get("model", "")).startswith((".", "~")):
+        server["model"] = absolute(server["model"])
+    if "chat_template" in server:
+        server["chat_template"] = absolute(server["chat_template"])
+    if "adapters" in server:
+        server["adapters"] = {name: absolute(p) for name, p in server["adapters"].items()}
+    return server
+
+
+def _checked(
+    path: str | Path, said: dict[str, Any], kind: type, *, where: str, also: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    known = [f.name for f in dataclasses.fields(kind) if f.name not in ("target", "draft")]
+    for key, value in said.items():
+        if key not in known:
+            near = get_close_matches(key, [*known, *also], n=1)
+            expected = f"{near[0]}" if near else f"one of {', '.join([*also, *known])}"
+            raise DataError(path, column=where + key, expected=expected, found="an unknown key")
+        if not _is_a(value, hints[key]):
+            raise DataError(
+                path, column=where + key, expected=_KINDS[hints[key]], found=shown(value)
+            )
+    return {
+        key: float(value) if hints[key] in (float, float | None) else value
+        for key, value in said.items()
+    }
+
+
+_KINDS: dict[Any, str] = {
+    str: "a text",
+    str | None: "a text",
+    int: "a whole number",
+    int | None: "a whole number",
+    float: "a number",
+    float | None: "a number",
+    bool: "true or false",
+    bool | None: "true or false",
+    dict[str, str]: "a table of texts",
+    list[str]: "a list of texts",
+}
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    if isinstance(hint, types.UnionType):
+        return any(_is_a(value, one) for one in typing.get_args(hint) if one is not type(None))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint == dict[str, str]:
+        return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    if hint == list[str]:
+        return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return isinstance(value, hint)

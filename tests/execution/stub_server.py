@@ -1,0 +1,37 @@
+"""Stands for vLLM's process where only starting and stopping is tested: health, and set ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+
+class Health(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+doing = os.environ.get("STUB", "")
+print("arguments:", *sys.argv[1:])
+print("key:", os.environ.get("VLLM_API_KEY"))
+child = subprocess.Popen(["sleep", "1000"])  # the engine's own process
+print("child:", child.pid, flush=True)
+if doing == "die":
+    print("(EngineCore) ValueError: no memory for the KV cache")
+    print("RuntimeError: Engine core initialization failed. See root cause above.")
+    sys.exit(3)
+if doing == "never ready":
+    time.sleep(1000)
+if doing == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+port = int(sys.argv[sys.argv.index("--port") + 1])
+HTTPServer(("127.0.0.1", port), Health).serve_forever()
