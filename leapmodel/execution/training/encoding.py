@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.training.extras import load
+from leapmodel.execution.extras import require
 
+EXTRA = "train"
+"""What installs the libraries used here."""
 NO_LOSS = -100
 """The label that transformers leaves out of a loss."""
 
@@ -113,7 +115,7 @@ class AnswerCollator:
         return self._padded(examples)
 
     def _padded(self, examples: Sequence[Example]) -> dict[str, Any]:
-        torch = load("torch")
+        torch = require("torch", EXTRA)
         width = max(len(example.input_ids) for example in examples)
         kept = min(width, 1 + max(example.n_answer for example in examples))
         input_ids = torch.full((len(examples), width), self.pad_token_id, dtype=torch.long)
@@ -136,8 +138,8 @@ class AnswerCollator:
 
 def _shared_prefix(examples: Sequence[Example]) -> int:
     """Return how many first tokens all examples share, leaving each a token before its answer."""
-    first = min((example.input_ids for example in examples))
-    last = max((example.input_ids for example in examples))
+    first = min(example.input_ids for example in examples)
+    last = max(example.input_ids for example in examples)
     limit = min(len(example.input_ids) - example.n_answer - 1 for example in examples)
     shared = 0
     while shared < limit and first[shared] == last[shared]:
@@ -146,7 +148,7 @@ def _shared_prefix(examples: Sequence[Example]) -> int:
 
 
 def _packed(examples: Sequence[Example], shared: int, width: int) -> dict[str, Any]:
-    torch = load("torch")
+    torch = require("torch", EXTRA)
     input_ids = torch.empty((1, width), dtype=torch.long)
     positions = torch.empty_like(input_ids)
     owner = torch.zeros(width, dtype=torch.long)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from leapmodel.execution.training.encoding import NO_LOSS, AnswerCollator, Example
-from leapmodel.execution.training.extras import load
+from leapmodel.execution.extras import require
+from leapmodel.execution.training.encoding import EXTRA, NO_LOSS, AnswerCollator, Example
 
 Selection = Literal["loss", "exact-match"]
 Progress = Callable[[int, int], None]
@@ -91,9 +91,9 @@ def fit(
     likely after the ones before; so one pass over the validation examples gives both the loss and
     the exact match, without generating.
     """
-    transformers = load("transformers")
-    load("accelerate")  # Trainer's own message about it speaks of another extra
-    on_gpu = load("torch").cuda.is_available()
+    transformers = require("transformers", EXTRA)
+    require("accelerate", EXTRA)  # Trainer's own message about it speaks of another extra
+    on_gpu = require("torch", EXTRA).cuda.is_available()
     metric = {"loss": "loss", "exact-match": "exact_match"}[how.select]
     with tempfile.TemporaryDirectory(prefix="leapmodel-train-") as folder:
         arguments = transformers.TrainingArguments(

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leapmodel.benchmarks import Benchmark, Split, load_benchmark, task_named
+from leapmodel.benchmarks import Benchmark, Task, load_benchmark
 from leapmodel.checks import ColumnChecks
 from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.execution.contexts import contexts_of
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
+from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace
 
 VALIDATION_SHARE = 0.1
@@ -48,7 +50,8 @@ class Pairs:
 
     Examples
     --------
-    >>> pairs = pairs_from_gold(load_benchmark("planning"), "train")
+    >>> benchmark = load_benchmark("planning")
+    >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
     >>> len(pairs), pairs.n_tasks
     (1063, 250)
     >>> print(pairs.summary())
@@ -129,7 +132,8 @@ class Pairs:
 
         Examples
         --------
-        >>> pairs = pairs_from_gold(load_benchmark("planning"), "train")
+        >>> benchmark = load_benchmark("planning")
+        >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> pairs.fraction(0.25).n_tasks
         62
         """
@@ -159,7 +163,8 @@ class Pairs:
 
         Examples
         --------
-        >>> pairs = pairs_from_gold(load_benchmark("planning"), "train")
+        >>> benchmark = load_benchmark("planning")
+        >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> [part.n_tasks for part in pairs.carve()]
         [225, 25]
         """
@@ -200,62 +205,68 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
     Parameters
     ----------
     trace : Trace
-        A sequential trace that was collected on a benchmark.
+        Sequential, of tasks of a benchmark.
     benchmark : Benchmark, optional
         Default: the one the trace's metadata names.
 
     Returns
     -------
     Pairs
-        One for each step whose output parsed. The seconds of the trace are not kept.
+        One for each step whose output parsed.
 
     Raises
     ------
     UsageError
-        If no benchmark is known, or it has no task of that name.
+        If no benchmark is known.
     DataError
-        If a run goes on after the environment says that its task is over.
+        If the trace has a task the benchmark lacks, goes on where its environment ends, or has no
+        parsed action.
     """
     benchmark = benchmark or benchmark_of(trace.metadata, "the trace")
-    rows = []
-    for (name, run), steps in trace.frame.groupby(["task", "run"], sort=False):
-        environment = benchmark.start(task_named(benchmark, str(name)))
-        for step, given in enumerate(steps["action"]):
-            if environment.over:
-                raise DataError(
-                    "trace",
-                    expected=f"task {name} to end with step {step - 1}, as its environment does",
-                    found="another step",
-                )
-            action = given if isinstance(given, str) else None
-            if action is not None:
-                rows.append(
-                    {
-                        "task": str(name),
-                        "run": int(run),  # type: ignore[call-overload]  # a key of the groups
-                        "step": step,
-                        "messages": _plain(environment.prompt("draft").messages),
-                        "action": action,
-                        "answer": benchmark.answer("draft", action),
-                        "target_messages": _plain(environment.prompt("target").messages),
-                    }
-                )
-            environment.step(action)
+    rows = [
+        {
+            "task": context.task.name,
+            "run": context.run,
+            "step": context.step,
+            "messages": _plain(context.draft.messages),
+            "action": context.action,
+            "answer": benchmark.answer("draft", context.action),
+            "target_messages": _plain(context.target.messages),
+        }
+        for context in contexts_of(benchmark, trace)
+        if context.action is not None
+    ]
     if not rows:
         raise DataError("trace", column="action", expected="a parsed action", found="none")
     return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "target"))
 
 
-def pairs_from_gold(benchmark: Benchmark, split: Split = "train") -> Pairs:
+def pairs_from_rounds(rounds: Rounds, benchmark: Benchmark | None = None) -> Pairs:
+    """Return the pairs behind measured rounds: of the sequential arm, or else the speculative one.
+
+    Parameters, errors and what is returned are those of :func:`pairs_from_trace`.
+    """
+    benchmark = benchmark or benchmark_of(rounds.metadata, "the record")
+    if len(rounds.sequential.frame):
+        return pairs_from_trace(rounds.sequential_trace(), benchmark)
+    steps = [
+        {"task": task, "run": run, "step": step, "gen_s": 1.0, "action": action}
+        for (task, run), actions in rounds.committed_actions("speculative").items()
+        for step, action in enumerate(actions)
+    ]  # only the actions count: a round's time is no step's
+    return pairs_from_trace(Trace.from_frame(pd.DataFrame(steps)), benchmark)
+
+
+def pairs_from_gold(benchmark: Benchmark, tasks: Sequence[Task]) -> Pairs:
     """Return pairs whose actions are the benchmark's own answers, not the target's (Table 2).
 
     Raises
     ------
     UsageError
-        If a task of the split has no answer of its own.
+        If there is no task, or one has no answer of its own.
     """
     rows = []
-    for task in benchmark.tasks(split):
+    for task in tasks:
         if task.gold is None:
             raise UsageError(
                 f"benchmark {benchmark.name}: task {task.name} has no answer of its own to learn"
@@ -274,7 +285,7 @@ def pairs_from_gold(benchmark: Benchmark, split: Split = "train") -> Pairs:
             )
             environment.step(action)
     if not rows:
-        raise UsageError(f"benchmark {benchmark.name}: no task in the split {split}")
+        raise UsageError(f"benchmark {benchmark.name}: no task to learn from")
     return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "gold"))
 
 

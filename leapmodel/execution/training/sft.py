@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.training.encoding import encode
-from leapmodel.execution.training.extras import load
+from leapmodel.execution.extras import require
+from leapmodel.execution.training.encoding import EXTRA, encode
 from leapmodel.execution.training.fitting import Epoch, Fitting, Progress, Selection, fit
 from leapmodel.execution.training.pairs import Pairs
 
@@ -31,6 +31,9 @@ LONGEST = 16_384
 ADAPTED = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 """The layers that get an adapter: all that vLLM serves one for in Llama's and Qwen3's kind."""
 TRAINING_FILE = "training.json"
+_TINY_BYTES = 100 * 2**20
+_TINY_RECIPE: dict[str, Any] = {"learning_rate": 2e-3, "epochs": 4, "batch_size": 8}
+_SMALL_RECIPE: dict[str, Any] = {"learning_rate": 6e-4, "epochs": 2, "batch_size": 8}
 _LIBRARIES = ("leapmodel", "torch", "transformers", "peft", "accelerate")
 
 
@@ -69,6 +72,37 @@ class Recipe:
                 raise UsageError(f"{name}: expected at least 1, found {getattr(self, name)}")
         if not self.learning_rate > 0:
             raise UsageError(f"learning rate: expected above 0, found {self.learning_rate:g}")
+
+
+PAPER = Recipe()
+"""Sec. 3.3 and App. L."""
+
+
+def recipe_for(base: str | Path, preset: str) -> dict[str, Any]:
+    """Return the fields of a recipe that a preset sets.
+
+    Parameters
+    ----------
+    base : str or Path
+        The model directory; its weights' size says how large it is.
+    preset : {"paper", "cpu"}
+        ``"cpu"`` has a learning rate for so small a model, and epochs that take a minute or two.
+
+    Raises
+    ------
+    UsageError
+        If there is no weights file, and the preset needs its size.
+    """
+    if preset == "paper":
+        return {}
+    file = Path(base) / "model.safetensors"
+    if not file.is_file():
+        raise UsageError(
+            f"{base}: no model.safetensors there; the cpu preset is for such as"
+            " leapmodel prepare makes"
+        )
+    tiny = file.stat().st_size < _TINY_BYTES
+    return dict(_TINY_RECIPE if tiny else _SMALL_RECIPE)
 
 
 @dataclass(frozen=True)
@@ -201,8 +235,8 @@ def train_draft(
         raise UsageError("no pair to learn from")
     target = new_folder(folder)
     start = time.perf_counter()
-    torch = load("torch")
-    peft = None if recipe.full else load("peft")
+    torch = require("torch", EXTRA)
+    peft = None if recipe.full else require("peft", EXTRA)
     model, tokenizer = load_model(base, whole=recipe.full)
     torch.manual_seed(recipe.seed)
     if peft is not None:
@@ -226,9 +260,7 @@ def train_draft(
         tokenizer,
         encode(tokenizer, training.contexts, longest=longest),
         encode(tokenizer, validation.contexts, longest=longest),
-        Fitting(
-            recipe.learning_rate, recipe.epochs, recipe.batch_size, recipe.select, recipe.seed
-        ),
+        Fitting(recipe.learning_rate, recipe.epochs, recipe.batch_size, recipe.select, recipe.seed),
         progress=progress,
     )
     target.mkdir(parents=True, exist_ok=True)
@@ -272,7 +304,7 @@ def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:
     UsageError
         If there is no such model.
     """
-    torch, transformers = load("torch"), load("transformers")
+    torch, transformers = require("torch", EXTRA), require("transformers", EXTRA)
     transformers.utils.logging.disable_progress_bar()
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(base))
@@ -280,7 +312,9 @@ def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:
             str(base), dtype=torch.float32 if whole else torch.bfloat16
         )
     except (OSError, ValueError) as error:
-        raise UsageError(f"{base}: not a model that transformers can load ({_first(error)})") from None
+        raise UsageError(
+            f"{base}: not a model that transformers can load ({_first(error)})"
+        ) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer

@@ -1,9 +1,10 @@
 """Tiny drafts for machines without a GPU: Qwen3's architecture, a few million parameters.
 
-They stand where the paper's untrained Qwen3-0.6B stands (Sec. 3.3): such a base reads the prompt and
-answers in its form, but knows nothing of the target's policy. It is pretrained as a language model
-on the planning benchmark's prompts, each with actions drawn at random, so whatever policy a draft
-has later comes from its adapter. The tasks of the ``train`` and ``test`` splits are not among them.
+They stand where the paper's untrained Qwen3-0.6B stands (Sec. 3.3): such a base reads the prompt
+and answers in its form, but knows nothing of the target's policy. It is pretrained as a language
+model on the planning benchmark's prompts, each with actions drawn at random, so whatever policy a
+draft has later comes from its adapter. The tasks of the ``train`` and ``test`` splits are not among
+them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from leapmodel.benchmarks import Prompt
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.errors import UsageError
-from leapmodel.execution.training.encoding import Example, encode
-from leapmodel.execution.training.extras import load
+from leapmodel.execution.extras import require
+from leapmodel.execution.training.encoding import EXTRA, Example, encode
 from leapmodel.execution.training.fitting import Fitting, Progress, fit
 
 VOCABULARY = 1024
@@ -87,7 +88,7 @@ def make_tiny(
     """
     if size not in SHAPES:
         raise UsageError(f"no tiny model of size {size!r}; there are {', '.join(SHAPES)}")
-    torch, transformers = load("torch"), load("transformers")
+    torch, transformers = require("torch", EXTRA), require("transformers", EXTRA)
     rng = random.Random(seed)
     benchmark = PlanningBenchmark()
     contexts = random_contexts(benchmark, n_texts, rng)
@@ -144,7 +145,7 @@ def random_contexts(
 
 def make_tokenizer(contexts: Sequence[tuple[Prompt, str]]) -> Any:
     """Train a byte-level BPE tokenizer on prompts and answers, with a chat template."""
-    tokenizers, transformers = load("tokenizers"), load("transformers")
+    tokenizers, transformers = require("tokenizers", EXTRA), require("transformers", EXTRA)
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
     bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = tokenizers.decoders.ByteLevel()
