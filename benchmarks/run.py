@@ -35,6 +35,10 @@ def main() -> None:
     from bootstrap_speed import bootstrap_figures
 
     figures["bootstrap"] = bootstrap_figures()
+    console.print("the loop (half a minute) …", style="dim")
+    from harness_overhead import overhead_figures
+
+    figures["loop"] = overhead_figures()
     console.print("the replays (half a minute) …\n", style="dim")
     from replay_speed import replay_figures
 

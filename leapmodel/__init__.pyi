@@ -26,6 +26,9 @@ from .replay import exact_replay as exact_replay
 from .replay import sampled_replay as sampled_replay
 from .replay import teacher_forced_replay as teacher_forced_replay
 from .report import write_report as write_report
+from .rounds import Rounds as Rounds
+from .rounds import read_rounds as read_rounds
+from .rounds import write_rounds as write_rounds
 from .segments import Segments as Segments
 from .sensitivity import sensitivity as sensitivity
 from .trace import Trace as Trace

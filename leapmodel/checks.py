@@ -6,9 +6,9 @@ In strict use the first wrong cell raises. In lenient use the task it belongs to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -105,6 +105,58 @@ class ColumnChecks:
         self.refuse(~is_flag, name, "true or false")
         return np.where(is_flag, flags, False).astype(bool)
 
+    def choices(self, name: str, allowed: Sequence[str], *, nullable: bool = False) -> pd.Series:
+        """Return a text column whose cells are one of a few words."""
+        column = self.texts(name, nullable=nullable).astype(object)
+        fits = column.isin(allowed).to_numpy()
+        if nullable:
+            fits |= column.isna().to_numpy()
+        self.refuse(~fits & ~self.is_wrong(), name, " or ".join(allowed))
+        return column
+
+    def items(self, name: str, fields: Sequence[str]) -> ItemChecks:
+        """Return the checks of a column of lists of objects: one row an object.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        fields : sequence of str
+            Fields that are looked at; where an object lacks one, it is empty.
+        """
+        cells = self.table.frame[name].tolist()
+        is_list = np.fromiter(
+            (
+                isinstance(cell, (list, tuple, np.ndarray))
+                and all(isinstance(item, Mapping) for item in cell)
+                for cell in cells
+            ),
+            bool,
+            self._n_rows,
+        )
+        self.refuse(~is_list, name, "a list of objects")
+        places = [
+            (row, at, item)
+            for row, cell in enumerate(cells)
+            if is_list[row]
+            for at, item in enumerate(cell)
+        ]
+        found = dict.fromkeys([*fields, *(str(key) for _, _, item in places for key in item)])
+        columns = {key: [item.get(key) for _, _, item in places] for key in found}
+        frame = pd.DataFrame(
+            {key: pd.Series(values, dtype=object) for key, values in columns.items()}
+        )
+        nulls = {
+            key: np.fromiter((value is None for value in values), bool, len(values))
+            for key, values in columns.items()
+        }
+        parents = np.array([row for row, _, _ in places], dtype=np.intp)
+        indices = np.array([at for _, at, _ in places], dtype=np.intp)
+        table = replace(
+            self.table, frame=frame, positions=self.table.positions[parents], nulls=nulls
+        )
+        return ItemChecks(self, name, table, parents, indices)
+
     def numbers(
         self,
         name: str,
@@ -179,6 +231,12 @@ class ColumnChecks:
             raise self._error(int(rows[0]), column, expected, found)
         for row in rows.tolist():
             self._first_reason.setdefault(row, (column, expected, found))
+
+    def refuse_row(self, row: int, column: str | None, expected: str, found: str) -> None:
+        """Raise for one row, or mark it in lenient use."""
+        if not self.lenient:
+            raise self._error(row, column, expected, found)
+        self._first_reason.setdefault(row, (column, expected, found))
 
     def dropped(self, task_of_row: Sequence[str | None]) -> list[Dropped]:
         """Return the tasks that must go, each once, with its first reason: marked, or unreadable.
@@ -262,6 +320,49 @@ class ColumnChecks:
                 except (OverflowError, TypeError):  # too large for a float, or a complex number
                     continue
         return numeric, values
+
+
+class ItemChecks(ColumnChecks):
+    """The checks of objects in a column of lists; what is wrong is wrong with the row they are in.
+
+    Attributes
+    ----------
+    parent : ColumnChecks
+        The checks of the table they are in.
+    parents, indices : ndarray of int, shape (items,)
+        The row that each object is in, and its place in that row's list.
+    """
+
+    def __init__(
+        self,
+        parent: ColumnChecks,
+        name: str,
+        table: Table,
+        parents: np.ndarray,
+        indices: np.ndarray,
+    ) -> None:
+        super().__init__(table, lenient=parent.lenient)
+        self.parents, self.indices = parents, indices
+        self.parent, self._name = parent, name
+
+    def refuse(
+        self,
+        wrong: np.ndarray,
+        column: str | None,
+        expected: str,
+        found: str | None = None,
+    ) -> None:
+        """Refuse the rows that hold the wrong objects, naming each by its place and field."""
+        for item in np.flatnonzero(wrong).tolist():
+            place = f"{self._name}[{self.indices[item]}]"
+            if column is not None:
+                place += f".{column}"
+            said = found or self._found(item, column)
+            self.parent.refuse_row(int(self.parents[item]), place, expected, said)
+
+    def is_wrong(self) -> np.ndarray:
+        """Return a mask of the objects in rows marked so far, shape (items,)."""
+        return self.parent.is_wrong()[self.parents]
 
 
 def _plain_column(column: pd.Series) -> pd.Series:

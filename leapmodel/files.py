@@ -69,7 +69,9 @@ class Table:
         return DataError(self.source, row=place, column=column, expected=expected, found=found)
 
 
-def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
+def read_table(
+    path: str | Path, *, kind: str, lenient: bool = False, truncated_ok: bool = False
+) -> Table:
     """Read a Parquet or JSON Lines file into columns.
 
     Parameters
@@ -77,10 +79,12 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
     path : str or Path
         The file. Parquet is recognised by its first bytes, not by its name.
     kind : str
-        ``"trace"`` or ``"predictions"``: what the caller wants; a file that says it is something
-        else is refused.
+        ``"trace"``, ``"predictions"`` or ``"rounds"``: what the caller wants; a file that says it
+        is something else is refused.
     lenient : bool, default False
         Keep going past a JSON line that can't be read, and list it in ``bad_lines``.
+    truncated_ok : bool, default False
+        Leave out a last JSON line that a killed writer did not finish; there may be no row then.
 
     Returns
     -------
@@ -105,7 +109,7 @@ def read_table(path: str | Path, *, kind: str, lenient: bool = False) -> Table:
     elif b"\0" in head and not head.lstrip().startswith(b"{"):
         raise DataError(path, expected="Parquet or JSON Lines", found="another kind of binary file")
     else:
-        table = _read_json_lines(path, lenient)
+        table = _read_json_lines(path, lenient, truncated_ok)
     said = table.metadata.get("leapmodel")
     if said is not None and said != kind:
         raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
@@ -151,12 +155,18 @@ def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_table(
-    frame: pd.DataFrame, path: str | Path, *, kind: str, metadata: dict[str, Any]
+    frame: pd.DataFrame,
+    path: str | Path,
+    *,
+    kind: str,
+    metadata: dict[str, Any],
+    arrow_types: Mapping[str, Any] | None = None,
 ) -> None:
     """Write columns to ``path``, all or nothing; the suffix chooses the format.
 
     ``.parquet`` is Parquet; ``.jsonl`` and ``.json`` are JSON Lines. The file appears under its
-    name only when it is complete.
+    name only when it is complete. ``arrow_types`` gives the Parquet type of columns whose values
+    do not tell it, such as lists that happen to be empty.
 
     Raises
     ------
@@ -168,7 +178,7 @@ def write_table(
     about = json.dumps({**metadata, "leapmodel": kind, "version": FORMAT_VERSION}, default=_plain)
     with atomic_path(path) as temporary:
         if Path(path).suffix.lower() == ".parquet":
-            _write_parquet(frame, path, temporary, about)
+            _write_parquet(frame, path, temporary, about, arrow_types or {})
         else:
             # Half a surrogate pair has no UTF-8, but its escape is what JSON writes for it.
             with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
@@ -247,12 +257,21 @@ def _read_parquet(path: str | Path) -> Table:
     return Table(str(path), frame, metadata, np.arange(1, len(frame) + 1), "row", nulls)
 
 
-def _write_parquet(frame: pd.DataFrame, path: str | Path, temporary: Path, about: str) -> None:
+def _write_parquet(
+    frame: pd.DataFrame,
+    path: str | Path,
+    temporary: Path,
+    about: str,
+    arrow_types: Mapping[str, Any],
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def written(part: pd.DataFrame) -> None:
         table = pa.Table.from_pandas(part, preserve_index=False)
+        for name in set(part.columns) & set(arrow_types):
+            values = pa.array(part[name].tolist(), type=arrow_types[name])
+            table = table.set_column(table.column_names.index(name), name, values)
         kept = {**(table.schema.metadata or {}), _METADATA_KEY: about.encode()}
         pq.write_table(table.replace_schema_metadata(kept), temporary)
 
@@ -287,7 +306,7 @@ def table_from_frame(frame: pd.DataFrame, source: str) -> Table:
     return Table(source, frame.reset_index(drop=True), {}, positions, "row", nulls)
 
 
-def _read_json_lines(path: str | Path, lenient: bool) -> Table:
+def _read_json_lines(path: str | Path, lenient: bool, truncated_ok: bool) -> Table:
     metadata: dict[str, Any] = {}
     records: list[dict[str, Any]] = []
     positions: list[int] = []
@@ -298,7 +317,8 @@ def _read_json_lines(path: str | Path, lenient: bool) -> Table:
         def keep(error: DataError) -> None:
             bad_lines.append((error, len(records)))
 
-    for number, record in iter_json_lines(path, on_bad_line=keep):
+    lines = iter_json_lines(path, on_bad_line=keep, truncated_ok=truncated_ok)
+    for number, record in lines:
         if "leapmodel" in record and not records and not metadata:
             metadata = record
             continue
@@ -307,7 +327,8 @@ def _read_json_lines(path: str | Path, lenient: bool) -> Table:
     if not records:
         if bad_lines:
             raise bad_lines[0][0]
-        raise DataError(path, expected="at least one row", found="none")
+        if not truncated_ok:
+            raise DataError(path, expected="at least one row", found="none")
     columns = {name: [record.get(name) for record in records] for name in _names_in(records)}
     nulls = {
         name: np.fromiter((value is None for value in values), bool, len(values))

@@ -22,7 +22,10 @@ MAX_LINE_BYTES = 64 * 2**20
 
 
 def iter_json_lines(
-    path: str | Path, *, on_bad_line: Callable[[DataError], None] | None = None
+    path: str | Path,
+    *,
+    on_bad_line: Callable[[DataError], None] | None = None,
+    truncated_ok: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield ``(line number, record)`` for every non-blank line of a UTF-8 JSON Lines file.
 
@@ -33,6 +36,9 @@ def iter_json_lines(
     on_bad_line : callable, optional
         Called with the error of a line that is not a JSON object; reading goes on after it.
         Without it the error is raised.
+    truncated_ok : bool, default False
+        Leave out a last line that was never finished, as a killed writer leaves it; and take an
+        empty file for one without records.
 
     Yields
     ------
@@ -82,8 +88,10 @@ def iter_json_lines(
             except DataError as error:
                 if hint == _ARRAY:  # what follows may read like lines, but they are not
                     raise
+                if truncated_ok and not raw.endswith(b"\n"):
+                    return
                 refuse(error)
-    if not seen_any:
+    if not seen_any and not truncated_ok:
         raise DataError(path, expected="at least one JSON record", found="an empty file")
 
 

@@ -36,6 +36,7 @@ from leapmodel.errors import UsageError
 from leapmodel.prediction import Prediction
 from leapmodel.predictions import read_predictions
 from leapmodel.predictor import predict
+from leapmodel.probes import read_probe
 from leapmodel.replay import Terminal
 from leapmodel.trace import Trace, read_trace
 
@@ -46,6 +47,9 @@ from leapmodel.trace import Trace, read_trace
 @click.option("--acceptance", metavar="P[,P…]", help="Stated acceptance: one, or one per position.")
 @click.option(
     "--draft-latency", type=float, metavar="SECONDS", help="Stated seconds of a draft call."
+)
+@click.option(
+    "--probe", type=click.Path(), help="Take the draft's latency from a file of leapmodel probe."
 )
 @click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
 @click.option("--draft-run", type=click.Path(), help="Trace of an independent run of the draft.")
@@ -77,6 +81,7 @@ def command(
     seed: int,
     acceptance: str | None,
     draft_latency: float | None,
+    probe: str | None,
     draft_cost: float | None,
     draft_run: str | None,
     predictions: str | None,
@@ -100,8 +105,12 @@ def command(
         raise UsageError(
             f"expected one of --acceptance, --draft-run or --predictions, found {found}"
         )
-    if draft_latency is not None and draft_cost is not None:
-        raise UsageError("expected --draft-latency or --draft-cost, found both")
+    costs = {"--draft-latency": draft_latency, "--draft-cost": draft_cost, "--probe": probe}
+    stated = [option for option, value in costs.items() if value is not None]
+    if len(stated) > 1:
+        raise UsageError(f"expected one of {', '.join(costs)}; found {' and '.join(stated)}")
+    if probe is not None:
+        draft_latency = read_probe(probe).draft_latency_s
     numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
     if numbers is not None and draft_latency is None and draft_cost is None:
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")

@@ -19,9 +19,11 @@ from leapmodel.cli.engine import (
 )
 from leapmodel.cli.options import refuse_own_input
 from leapmodel.errors import UsageError
+from leapmodel.execution.about import about_machine
 from leapmodel.execution.contexts import contexts_of
-from leapmodel.execution.probe import Probe, probe
+from leapmodel.execution.probe import probe
 from leapmodel.files import atomic_path
+from leapmodel.probes import Probe
 from leapmodel.trace import read_trace
 
 
@@ -70,6 +72,8 @@ def command(
     TRACE is a sequential trace of held-out tasks of the benchmark; --limit takes its first tasks.
     """
     refuse_own_input(output, [trace])
+    if output is not None and Path(output).suffix != ".json":
+        raise UsageError(f"{output}: expected a name ending in .json")
     benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
     workload = read_trace(trace)
     contexts = list(contexts_of(benchmark, workload))
@@ -100,8 +104,8 @@ def command(
     found: Probe = run_to_end(work(), resumable=False)
     click.echo(found.summary())
     if output is not None:
-        if Path(output).suffix != ".json":
-            raise UsageError(f"{output}: expected a name ending in .json")
         with atomic_path(output) as place:
-            place.write_text(json.dumps(found.to_dict(), indent=2) + "\n")
+            place.write_text(
+                json.dumps({**found.to_dict(), "machine": about_machine()}, indent=2) + "\n"
+            )
         click.echo(f"written to {output}")

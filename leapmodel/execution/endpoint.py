@@ -355,6 +355,7 @@ class Endpoint:
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             reason = str(error) or type(error).__name__
+            reason = reason.replace(" ssl:default", "")  # it says so of plain connections too
             raise EngineError(f"{self.name}: the connection failed ({reason})") from None
 
 

@@ -1,4 +1,4 @@
-"""Two things a prediction needs of servers, measured without speculating.
+"""Measure of servers, without speculating, the two things that a prediction needs.
 
 The draft's seconds a call, one at a time, on held-out contexts; and how the target's time per token
 grows with the requests it serves at once (assumption (b) of Sec. 3.2).
@@ -7,89 +7,14 @@ grows with the requests it serves at once (assumption (b) of Sec. 3.2).
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.execution.about import about_machine
+from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint, Generation
-
-PROBE_KIND = "probe"
-FORMAT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class TokenTime:
-    """The target's time per completion token at one level of concurrency.
-
-    Attributes
-    ----------
-    requests : int
-        Served at once.
-    ms_per_token, se : float
-        Mean over batches of seconds over tokens, in milliseconds, and its standard error.
-    batches : int
-    """
-
-    requests: int
-    ms_per_token: float
-    se: float
-    batches: int
-
-
-@dataclass(frozen=True)
-class Probe:
-    """What was probed.
-
-    Attributes
-    ----------
-    draft : str
-    target : str
-        Names of the models.
-    draft_latency_s, draft_latency_se : float
-        Mean of the draft's calls, one at a time, and its standard error over tasks.
-    calls : int
-        Draft calls made.
-    token_times : tuple of TokenTime
-        From one request at a time upwards.
-    """
-
-    draft: str
-    target: str
-    draft_latency_s: float
-    draft_latency_se: float
-    calls: int
-    token_times: tuple[TokenTime, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as the object a probe file holds."""
-        return {
-            "leapmodel": PROBE_KIND,
-            "version": FORMAT_VERSION,
-            **asdict(self),
-            "machine": about_machine(),
-        }
-
-    def summary(self) -> str:
-        """Return it as text."""
-        alone = self.token_times[0].ms_per_token if self.token_times else float("nan")
-        lines = [
-            f"draft {self.draft}: {1000 * self.draft_latency_s:.1f}"
-            f" ± {1000 * self.draft_latency_se:.1f} ms a call ({self.calls} calls, one at a time)",
-            f"target {self.target}:",
-        ]
-        lines += [
-            f"  {one.requests} at once: {one.ms_per_token:.2f} ± {one.se:.2f} ms per token"
-            f" ({one.ms_per_token / alone - 1:+.1%}, {one.batches} batches)"
-            for one in self.token_times
-        ]
-        return "\n".join(lines)
+from leapmodel.probes import Probe, TokenTime
 
 
 async def probe(
@@ -152,32 +77,6 @@ async def probe(
         int(calls.sum()),
         tuple(times),
     )
-
-
-def read_probe(path: str | Path) -> dict[str, Any]:
-    """Read a probe file; ``draft_latency_s`` is a number above 0.
-
-    Raises
-    ------
-    DataError
-        If it is missing or not a probe file.
-    """
-    try:
-        said = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(path, expected="a probe file", found=str(error.strerror)) from None
-    except ValueError:
-        raise DataError(path, expected="a JSON object", found="something else") from None
-    kind = said.get("leapmodel") if isinstance(said, dict) else None
-    if kind != PROBE_KIND:
-        raise DataError(path, expected="a probe file", found=shown(kind))
-    latency = said.get("draft_latency_s")
-    if not isinstance(latency, (int, float)) or isinstance(latency, bool) or not latency > 0:
-        raise DataError(
-            path, column="draft_latency_s", expected="a number > 0", found=shown(latency)
-        )
-    found: dict[str, Any] = said
-    return found
 
 
 def _ms_per_token(answers: Sequence[Generation]) -> float:

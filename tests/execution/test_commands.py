@@ -1,0 +1,196 @@
+"""run, collect and probe as a person types them, against fake servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.probes import read_probe
+from leapmodel.rounds import read_rounds
+from leapmodel.trace import read_trace
+
+from .scripted import PLANNING, planner
+from .test_loop import by_chance
+
+
+def leapmodel(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "leapmodel", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+def test_run_records_both_arms_and_says_what(tmp_path: Path):
+    with FakeServer(planner()) as target, FakeServer(planner(by_chance)) as draft:
+        done = leapmodel(
+            "run", "--target-url", target.url, "--draft-url", draft.url + "/v1", "--k", "2",
+            "--limit", "5", "--draft-name", "half-right", "-o", str(tmp_path / "out"),
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    steps = sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:5])
+    assert re.search(rf"sequential: 5 tasks, {steps} steps, [\d.]+ s\n", done.stdout)
+    assert re.search(rf"speculative: 5 tasks, {steps} steps in \d+ rounds, [\d.]+ s", done.stdout)
+    rounds = read_rounds(tmp_path / "out" / ROUNDS_NAME)
+    assert set(rounds.frame["draft"].dropna()) == {"half-right"}
+    assert rounds.metadata["depth"] == 2
+    trace = read_trace(tmp_path / "out" / TRACE_NAME)
+    assert (trace.n_tasks, trace.n_steps) == (5, steps)
+    assert trace.metadata["origin"] == "measured"
+
+
+def test_passes_are_runs_of_the_same_tasks(tmp_path: Path):
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        done = leapmodel(
+            "run", "--target-url", target.url, "--draft-url", draft.url, "--limit", "2",
+            "--passes", "2", "-o", str(tmp_path),
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / TRACE_NAME)
+    assert (trace.n_tasks, trace.n_runs) == (2, 4)
+
+
+def test_collect_and_probe(tmp_path: Path):
+    with FakeServer(planner(), first_token_s=0.01) as target, FakeServer(planner()) as draft:
+        done = leapmodel(
+            "collect", "--target-url", target.url, "--tasks", "test", "--limit", "6",
+            "--concurrency", "3", "-o", str(tmp_path),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        done = leapmodel(
+            "probe", str(tmp_path / TRACE_NAME), "--target-url", target.url, "--draft-url",
+            draft.url, "--k", "2", "--batches", "2", "--limit", "4",
+            "-o", str(tmp_path / "probe.json"),
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    found = read_probe(tmp_path / "probe.json")
+    assert found.calls == sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:4])
+    assert 0 < found.draft_latency_s < 0.5
+    assert [one.requests for one in found.token_times] == [1, 2, 3]
+    predicted = leapmodel(
+        "predict", str(tmp_path / TRACE_NAME), "--acceptance", "0.7", "--probe",
+        str(tmp_path / "probe.json"), "--k", "2", "--json",
+    )  # fmt: skip
+    assert predicted.returncode == 0, predicted.stderr
+    draft_cost = found.draft_latency_s / json.loads(predicted.stdout)["gen_s_mean"]
+    assert json.loads(predicted.stdout)["draft_term"][0] == pytest.approx(1.5 * draft_cost, rel=0.5)
+
+
+def test_ctrl_c_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path):
+    with FakeServer(planner(), first_token_s=0.05) as target:
+        arguments = [
+            "collect", "--target-url", target.url, "--tasks", "test", "-o", str(tmp_path),
+        ]  # fmt: skip
+        running = subprocess.Popen(
+            [sys.executable, "-m", "leapmodel", *arguments], stderr=subprocess.PIPE, text=True
+        )
+        assert target.wait_for(lambda server: server.finished > 5, timeout_s=30)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=20)
+        assert running.returncode == 130
+        assert said == "leapmodel: stopped; --resume goes on from the last round\n"
+        before = (tmp_path / ROUNDS_NAME).read_bytes()
+        assert before.endswith(b"\n")
+        done = leapmodel(*arguments, "--limit", "4", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / ROUNDS_NAME).read_bytes().startswith(before)
+
+
+def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
+    with FakeServer(planner(), first_token_s=0.03) as target:
+        arguments = [
+            "collect", "--target-url", target.url, "--tasks", "test", "--limit", "6",
+            "-o", str(tmp_path),
+        ]  # fmt: skip
+        for _ in range(3):
+            begun = target.finished
+            running = subprocess.Popen([sys.executable, "-m", "leapmodel", *arguments])
+            assert target.wait_for(lambda server, n=begun: server.finished > n + 4, timeout_s=30)
+            running.kill()
+            running.wait()
+            if arguments[-1] != "--resume":
+                arguments.append("--resume")
+            time.sleep(0.1)
+        done = leapmodel(*arguments)
+        assert done.returncode == 0, done.stderr
+    trace = read_trace(tmp_path / TRACE_NAME)
+    wanted = [action for task in PLANNING.tasks("test")[:6] for action in task.gold or ()]
+    assert trace.actions.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--benchmark", "plannin"], 2, "no benchmark 'plannin'; did you mean planning?"),
+        (["--target-model", "nobody"], 2, "has no model 'nobody'; it has fake"),
+        (["--target-extra", "[1]"], 2, "--target-extra: expected a JSON object, found '[1]'"),
+        (["--tasks-file", "no-such-file"], 1, "no-such-file: expected a text file"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(tmp_path, arguments, status, said):
+    with FakeServer(planner()) as target:
+        done = leapmodel(
+            "collect", "--target-url", target.url, "-o", str(tmp_path / "o"), *arguments
+        )
+    assert done.returncode == status
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "o").exists()
+
+
+def test_no_server_is_one_line(tmp_path: Path):
+    done = leapmodel("collect", "--target-url", "http://127.0.0.1:9", "-o", str(tmp_path / "o"))
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"leapmodel: error: target at http://127.0.0.1:9: the connection failed .*\n", done.stderr
+    )
+
+
+def test_a_key_is_sent_and_never_shown(tmp_path: Path):
+    with FakeServer(planner(), api_key="s3cret") as target:
+        refused = leapmodel("collect", "--target-url", target.url, "-o", str(tmp_path / "a"))
+        assert refused.returncode == 1
+        assert "401" in refused.stderr
+        done = leapmodel(
+            "collect", "--target-url", target.url, "--tasks", "test", "--limit", "1",
+            "-o", str(tmp_path / "b"), LEAPMODEL_API_KEY="s3cret",
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    written = b"".join(path.read_bytes() for path in (tmp_path / "b").iterdir())
+    assert b"s3cret" not in written + done.stdout.encode() + done.stderr.encode()
+
+
+def test_a_file_of_tasks_is_run(tmp_path: Path):
+    listed = tmp_path / "tasks.txt"
+    listed.write_text("\n".join(f"Given picture {i}, how to get its class?" for i in range(20)))
+    with FakeServer("<tool>TERMINATE</tool>") as target:
+        done = leapmodel(
+            "collect", "--target-url", target.url, "--tasks-file", str(listed),
+            "-o", str(tmp_path / "o"),
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert read_trace(tmp_path / "o" / TRACE_NAME).n_tasks == 16  # the others are for testing
+
+
+def test_a_stalled_server_is_given_up(tmp_path: Path):
+    with FakeServer(planner()) as target:
+        target.fail(Fault("stall", at_token=1, skip=3, times=None))
+        done = leapmodel(
+            "collect", "--target-url", target.url, "--tasks", "test", "--stalled", "0.5",
+            "-o", str(tmp_path),
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "nothing came for 0.5 s: the server has stalled" in done.stderr

@@ -1,0 +1,67 @@
+"""The timing protocol: which arm when, and caches emptied in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from leapmodel.errors import EngineError
+from leapmodel.execution.fake_server import FakeServer, Fault
+
+from .scripted import PLANNING, measure, planner, rounds_of
+
+
+def test_the_sequential_arm_runs_first_and_no_arm_reuses_the_others_cache(tmp_path: Path):
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        journal = measure(tmp_path, PLANNING, target, draft, 2, limit=3)
+    rows = [row for rows in journal.rows.values() for row in rows]
+    by_time = sorted(rows, key=lambda row: row["started_s"])
+    arms = [row["arm"] for row in by_time]
+    assert arms == sorted(arms)  # "sequential" before "speculative"
+    for arm in ("sequential", "speculative"):
+        first = rounds_of(journal, arm)[0]
+        assert first["verifications"][0]["cached_tokens"] == 0
+
+
+def test_without_a_reset_the_second_arm_would_find_the_firsts_cache(tmp_path: Path):
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        journal = measure(tmp_path, PLANNING, target, draft, 2, limit=3, reset_caches=False)
+    first = rounds_of(journal, "speculative")[0]
+    assert first["verifications"][0]["cached_tokens"] > 0
+    assert "prefix caches were not reset before each arm" in journal.metadata["warnings"]
+
+
+class Busy(FakeServer):
+    """A server that always has a request running, so that its cache is never reset."""
+
+    async def _reset_prefix_cache(self, request: web.Request) -> web.Response:
+        return web.json_response({"success": False})
+
+
+def test_a_reset_that_did_not_happen_is_an_error(tmp_path: Path):
+    with Busy(planner()) as target, pytest.raises(EngineError, match="cache was not reset"):
+        measure(tmp_path, PLANNING, target, None, 0, limit=1, arms=("sequential",))
+
+
+def test_tasks_at_a_time_are_said_in_the_record(tmp_path: Path):
+    with FakeServer(planner(), first_token_s=0.02) as target:
+        journal = measure(
+            tmp_path, PLANNING, target, None, 0, limit=8, arms=("sequential",), concurrency=4
+        )
+    assert "4 tasks ran at a time" in journal.metadata["warnings"][0]
+    rows = [row for rows in journal.rows.values() for row in rows]
+    starts = sorted(row["started_s"] for row in rows)
+    assert starts[3] - starts[0] < 0.02
+    assert len(journal.rows) == 8
+
+
+def test_a_failure_stops_the_tasks_beside_it(tmp_path: Path):
+    with FakeServer(planner(), first_token_s=0.02) as target:
+        target.fail(Fault("reset", at_token=1, skip=9, times=1))
+        with pytest.raises(EngineError, match="the connection failed"):
+            measure(
+                tmp_path, PLANNING, target, None, 0, limit=8, arms=("sequential",), concurrency=4
+            )
+        assert target.wait_for(lambda server: server.running == 0)
