@@ -141,6 +141,9 @@ class Benchmark(Protocol):
     def parse(self, role: Role, text: str) -> str | None:
         """Return the canonical action in a raw output, or None if there is not exactly one."""
 
+    def answer(self, role: Role, action: str) -> str:
+        """Return the output that stands for an action, without a thought: what a draft learns."""
+
     def is_terminal(self, action: str) -> bool:
         """Return whether an action ends the segment, so that nothing is proposed past it."""
 

@@ -32,6 +32,7 @@ _COMMANDS = {
     "collect": "leapmodel.cli.collect",
     "run": "leapmodel.cli.run",
     "probe": "leapmodel.cli.probe",
+    "online": "leapmodel.cli.online",
 }
 
 

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from leapmodel.errors import EngineError
@@ -30,14 +30,21 @@ class Commands:
         Shown each command before it runs.
     cores : set of int, optional
         The processor cores the commands may use; all by default.
+    aliases : mapping of str to str, optional
+        What the log writes for a place on this machine, such as ``$LEAPMODEL_CACHE``.
     """
 
     def __init__(
-        self, log: Path, say: Callable[[str], None], cores: set[int] | None = None
+        self,
+        log: Path,
+        say: Callable[[str], None],
+        cores: set[int] | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self._log = log
         self._say = say
         self._cores = cores
+        self._aliases = dict(aliases or {})
 
     def run(self, *arguments: str, unless: Path | None = None, own_cores: bool = True) -> None:
         """Run one command; its output goes to this program's.
@@ -66,6 +73,8 @@ class Commands:
             preexec_fn=self._keep_to_cores if own_cores and self._cores else None,
         )
         seconds = round(time.monotonic() - began_s, 1)
+        for place, alias in self._aliases.items():
+            line = line.replace(place, alias)
         with open(self._log, "a", encoding="utf-8") as log:
             said = {"command": line, "seconds": seconds, "exit_status": done.returncode}
             log.write(json.dumps(said) + "\n")
@@ -81,9 +90,3 @@ def write_json(path: Path, value: object) -> None:
     """Write a value as JSON, all or nothing."""
     with atomic_path(path) as place:
         place.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
-def folders(root: Path, names: Sequence[str]) -> None:
-    """Make folders."""
-    for name in names:
-        (root / name).mkdir(parents=True, exist_ok=True)

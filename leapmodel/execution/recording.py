@@ -70,11 +70,11 @@ async def record(
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: can't make this folder ({error.strerror})") from None
-    metadata = {**await _metadata(plan), **(about or {})}
+    metadata = {**await describe_run(plan), **(about or {})}
     with Journal(place / ROUNDS_NAME, metadata, resume=resume, fixed=_FIXED) as journal:
         if opened is not None:
             opened(journal)
-        with _TraceFile(place / TRACE_NAME, journal) as trace:
+        with TraceFile(place / TRACE_NAME, journal) as trace:
 
             def seen(finished: Round) -> None:
                 trace.add(finished.to_row())
@@ -85,7 +85,7 @@ async def record(
     return journal
 
 
-class _TraceFile:
+class TraceFile:
     """The sequential arm as a trace, one line a step; begun anew from the journal each time."""
 
     def __init__(self, path: Path, journal: Journal) -> None:
@@ -100,13 +100,14 @@ class _TraceFile:
             for row in rows:
                 self.add(row)
 
-    def __enter__(self) -> _TraceFile:
+    def __enter__(self) -> TraceFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def add(self, row: Mapping[str, Any]) -> None:
+        """Append the step that a round is, if it is one of the sequential arm."""
         if row["arm"] == "sequential":
             self._write(sequential_step(row))
 
@@ -137,7 +138,8 @@ def sequential_step(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _metadata(plan: Plan) -> dict[str, Any]:
+async def describe_run(plan: Plan) -> dict[str, Any]:
+    """Return the metadata of a plan's record."""
     models = plan.models
     warnings = []
     if plan.concurrency > 1:

@@ -76,6 +76,9 @@ class Turns:
             return RESPOND
         return f"say({{}}){text}" if len(text) == 1 and text.isalpha() else None
 
+    def answer(self, role: Role, action: str) -> str:
+        return "." if action == RESPOND else action[-1]
+
     def is_terminal(self, action: str) -> bool:
         return action == RESPOND
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from leapmodel.actions import TERMINATE
 from leapmodel.benchmarks.interface import Prompt, Role, Split, Task
 from leapmodel.benchmarks.planning.assignment import Assignment
-from leapmodel.benchmarks.planning.prompts import draft_prompt, parse_tool, target_prompt
+from leapmodel.benchmarks.planning.prompts import answer, draft_prompt, parse_tool, target_prompt
 from leapmodel.benchmarks.planning.tasks import made_tasks, read_tasks
 from leapmodel.errors import UsageError
 
@@ -99,6 +99,10 @@ class PlanningBenchmark:
     def parse(self, role: Role, text: str) -> str | None:
         """Return the tool in the last tag pair, or None; the same for both roles."""
         return parse_tool(text)
+
+    def answer(self, role: Role, action: str) -> str:
+        """Return the action in its tags."""
+        return answer(action)
 
     def is_terminal(self, action: str) -> bool:
         """Return whether the action completes the plan."""

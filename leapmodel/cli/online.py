@@ -1,0 +1,179 @@
+"""``leapmodel online``: the draft learns between batches, from what the target commits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from leapmodel.cli.engine import (
+    Address,
+    benchmark_options,
+    chosen_tasks,
+    draft_options,
+    open_benchmark,
+    run_to_end,
+    target_options,
+)
+from leapmodel.cli.run import Shown
+from leapmodel.cli.screen import console
+from leapmodel.errors import EngineError, UsageError
+from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.loop import Models
+from leapmodel.execution.online import VERSIONS_NAME, Method, Pair, Stream, Version, run_online
+from leapmodel.execution.protocol import ARMS, Plan
+from leapmodel.execution.record import Arm
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.online_curve import online_curve
+from leapmodel.rounds import read_rounds
+from leapmodel.trace import read_trace
+
+
+@click.command("online", short_help="Train the draft between batches, from the target's commits.")
+@target_options
+@draft_options
+@benchmark_options
+@click.option(
+    "--base",
+    required=True,
+    metavar="MODEL",
+    help="The model that the draft's server serves, to train adapters of.",
+)
+@click.option("--k", "depth", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--batches", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(["retrain", "continual"]),
+    default="retrain",
+    show_default=True,
+    help="Train anew on all commits, or go on from the adapter before, on the new batch and as"
+    " many earlier pairs.",
+)
+@click.option(
+    "--heldout", type=click.Path(), metavar="TRACE", help="Score each version on its contexts."
+)
+@click.option(
+    "--arm",
+    type=click.Choice(["both", "speculative"]),
+    default="both",
+    show_default=True,
+    help="Whether each batch also runs without speculation, for its speedup.",
+)
+@click.option(
+    "--train-options", default="", metavar="OPTIONS", help="More options of leapmodel train."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FOLDER",
+    help=f"For {ROUNDS_NAME}, {TRACE_NAME}, {VERSIONS_NAME} and the adapters.",
+)
+def command(
+    target_url: str,
+    target_model: str | None,
+    target_extra: str | None,
+    stalled_s: float,
+    draft_url: str | None,
+    draft_model: str | None,
+    draft_name: str | None,
+    draft_extra: str | None,
+    benchmark_name: str,
+    benchmark_seed: int,
+    tasks_file: str | None,
+    target_tokens: int | None,
+    limit: int | None,
+    base: str,
+    depth: int,
+    batches: int,
+    method: Method,
+    heldout: str | None,
+    arm: str,
+    train_options: str,
+    seed: int,
+    resume: bool,
+    output: str,
+) -> None:
+    """Run the training tasks in batches; after each, train an adapter and load it (Sec. 4.5).
+
+    The draft's server must serve the base and allow adapters to be loaded at run time, as leapmodel
+    serve does.
+    """
+    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
+    tasks = chosen_tasks(benchmark, "train", limit)
+    arms: tuple[Arm, ...] = ARMS if arm == "both" else ("speculative",)
+    contexts = [] if heldout is None else list(contexts_of(benchmark, read_trace(heldout)))
+    try:
+        more = shlex.split(train_options)
+    except ValueError as error:
+        raise UsageError(f"--train-options: {error}") from None
+
+    async def train(pairs: Sequence[Pair], folder: Path, previous: Path | None) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            listed = Path(scratch) / "pairs.jsonl"
+            about = {
+                "leapmodel": "pairs",
+                "version": 1,
+                "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
+                "supervision": "target",
+            }
+            with open(listed, "w", encoding="utf-8") as out:
+                out.writelines(json.dumps(line) + "\n" for line in (about, *pairs))
+            onward = [] if previous is None else ["--continue", str(previous)]
+            words = ["train", str(listed), "--base", base, "-o", str(folder), *onward, *more]
+            running = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "leapmodel", *words, stdout=asyncio.subprocess.DEVNULL
+            )
+            try:
+                status = await running.wait()
+            except asyncio.CancelledError:
+                running.terminate()
+                await running.wait()
+                raise
+        if status:
+            raise EngineError(f"training {folder.name} ended with exit status {status}")
+
+    async def work() -> list[Version]:
+        async with AsyncExitStack() as stack:
+            target = await Address(
+                "target", target_url, target_model, target_extra, stalled_s
+            ).open(stack)
+            draft = await Address(
+                "draft", draft_url or target_url, draft_model, draft_extra, stalled_s
+            ).open(stack)
+            plan = Plan(benchmark, tasks, Models(target, draft, draft_name), depth, arms)
+            stream = Stream(plan, batches, method, train, contexts, seed)
+            with Shown(plan) as shown:
+                return await run_online(
+                    stream, output, resume=resume, observe=shown.round, updated=_said
+                )
+
+    versions = run_to_end(work())
+    if arm == "both":
+        rounds = read_rounds(Path(output) / ROUNDS_NAME)
+        console().print(
+            online_curve(rounds, [asdict(one) for one in versions]).summary(), soft_wrap=True
+        )
+    click.echo(f"recorded in {output}/{ROUNDS_NAME} and {output}/{VERSIONS_NAME}")
+
+
+def _said(version: Version) -> None:
+    """Say what a version knows, as soon as it serves."""
+    said = f"version {version.number}: {version.pairs} pairs"
+    if version.number:
+        said += f", loaded {version.update_s:.0f} s after the batch"
+    if version.agreement is not None:
+        said += f", agreement {version.agreement:.1%}"
+    if version.agreement_se is not None:
+        said += f" ± {version.agreement_se:.1%}"
+    click.echo(said)

@@ -1,0 +1,294 @@
+"""Learn the draft while the system runs (Sec. 4.5, App. L).
+
+Tasks come in batches. The first is served by the untrained base; after each batch an adapter is
+trained on what the target committed and loaded into the running draft server under a new name and
+a new path, and the next batch proposes with it. So no batch is served by anything that saw it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from leapmodel.actions import same_action
+from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.errors import DataError, UsageError
+from leapmodel.execution.commands import write_json
+from leapmodel.execution.contexts import Context
+from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.journal import Journal
+from leapmodel.execution.loop import Models
+from leapmodel.execution.protocol import Observer, Plan, carry_out
+from leapmodel.execution.record import Round
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, TraceFile, describe_run
+
+Method = Literal["retrain", "continual"]
+VERSIONS_NAME = "versions.json"
+Pair = dict[str, Any]
+"""A line of a pairs file: a context as the draft sees it, and what the target decided there."""
+
+Trainer = Callable[[Sequence[Pair], Path, Path | None], Awaitable[None]]
+"""Trains an adapter on pairs into a new folder, going on from an earlier one if there is one."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One state of the draft.
+
+    Attributes
+    ----------
+    number : int
+        0 is the untrained base; version b serves batch b.
+    adapter : str or None
+        Its folder's name; None for the base.
+    pairs : int
+        What its adapter was trained on.
+    update_s : float
+        From the end of the batch before it to the loaded adapter.
+    agreement, agreement_se : float or None
+        Share of the held-out contexts on which it names the target's action, and the standard
+        error over tasks.
+    """
+
+    number: int
+    adapter: str | None
+    pairs: int
+    update_s: float
+    agreement: float | None
+    agreement_se: float | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is run online.
+
+    Attributes
+    ----------
+    plan : Plan
+        With all tasks, in their order, and the base as draft.
+    batches : int
+    method : {"retrain", "continual"}
+        Train from the base on all commits so far; or go on from the adapter before, on the new
+        batch and as many pairs drawn from the earlier ones.
+    train : Trainer
+    heldout : sequence of Context
+        Contexts of other tasks, with the target's actions, to score each version on.
+    seed : int
+        Of what is drawn from earlier batches.
+    """
+
+    plan: Plan
+    batches: int
+    method: Method
+    train: Trainer
+    heldout: Sequence[Context] = ()
+    seed: int = 0
+
+
+async def run_online(
+    stream: Stream,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    observe: Observer | None = None,
+    updated: Callable[[Version], None] = lambda version: None,
+) -> list[Version]:
+    """Run the stream, batch by batch, and record it in a folder.
+
+    Parameters
+    ----------
+    stream : Stream
+        Its endpoints are open.
+    folder : str or Path
+        For the rounds (with a column ``batch``), the versions, and an adapter a version.
+    resume : bool, default False
+        Whether to go on with what the folder holds.
+    observe, updated : callable, optional
+        Shown each round, and each version once it is loaded and scored.
+
+    Returns
+    -------
+    list of Version
+        The base and one per batch.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer tasks than batches, or the folder holds another stream.
+    EngineError
+        If a server or the training fails; ``resume`` goes on from there.
+    """
+    plan, draft = stream.plan, stream.plan.models.draft
+    if draft is None or not 1 <= stream.batches <= len(plan.tasks):
+        raise UsageError(
+            f"online: expected a draft and at most {len(plan.tasks)} batches,"
+            f" found {stream.batches}"
+        )
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    about = {
+        **await describe_run(plan),
+        "online": {"method": stream.method, "batches": stream.batches, "seed": stream.seed},
+    }
+    base = draft.model
+    fixed = ("benchmark", "target", "depth", "mode", "online")
+    with (
+        Journal(place / ROUNDS_NAME, about, resume=resume, fixed=fixed) as journal,
+        TraceFile(place / TRACE_NAME, journal) as trace,
+    ):
+
+        def seen(finished: Round) -> None:
+            trace.add(finished.to_row())
+            if observe is not None:
+                observe(finished)
+
+        versions = _read_versions(place / VERSIONS_NAME)
+        if not versions:
+            versions.append(Version(0, None, 0, 0.0, *await _agreement(stream, draft)))
+            write_json(place / VERSIONS_NAME, [asdict(versions[0])])
+            updated(versions[0])
+        batches = _split(plan.tasks, stream.batches)
+        for number, tasks in enumerate(batches):
+            await _serve(draft, place, base, versions[number])
+            models = Models(plan.models.target, draft, f"version {number}")
+            await carry_out(
+                replace(plan, tasks=tasks, models=models, extra={"batch": number}), journal, seen
+            )
+            if len(versions) > number + 1:
+                continue
+            versions.append(
+                await _update(stream, place, base, journal, batches[: number + 1], versions)
+            )
+            write_json(place / VERSIONS_NAME, [asdict(version) for version in versions])
+            updated(versions[-1])
+    return versions
+
+
+def committed_pairs(
+    benchmark: Benchmark, tasks: Sequence[Task], journal: Journal, run: int
+) -> list[Pair]:
+    """Return what the target committed in the speculative arm, each with its context.
+
+    Contexts are rebuilt through the environment, as the loop built them. Where an answer did not
+    parse there is nothing to learn, and what stands in two tasks alike is kept once per task.
+    """
+    pairs: list[Pair] = []
+    for task in tasks:
+        environment = benchmark.start(task)
+        step = 0
+        for row in journal.rows.get((task.name, run, "speculative"), []):
+            for verification in row["verifications"]:
+                if verification["status"] != "used":
+                    continue
+                action = verification["action"]
+                if action is not None:
+                    prompt = environment.prompt("draft")
+                    pairs.append(
+                        {
+                            "task": task.name,
+                            "run": run,
+                            "step": step,
+                            "messages": [dict(message) for message in prompt.messages],
+                            "action": action,
+                            "answer": benchmark.answer("draft", action),
+                        }
+                    )
+                environment.step(action)
+                step += 1
+    return pairs
+
+
+async def _update(
+    stream: Stream,
+    place: Path,
+    base: str,
+    journal: Journal,
+    batches: Sequence[Sequence[Task]],
+    versions: Sequence[Version],
+) -> Version:
+    """Train the next version on what has been committed, load it and score it."""
+    plan, draft = stream.plan, stream.plan.models.draft
+    assert draft is not None
+    began_s = time.monotonic()
+    number = len(versions)
+    new = committed_pairs(plan.benchmark, batches[-1], journal, plan.run)
+    earlier = [
+        pair
+        for tasks in batches[:-1]
+        for pair in committed_pairs(plan.benchmark, tasks, journal, plan.run)
+    ]
+    previous = None
+    if stream.method == "continual" and versions[-1].adapter is not None:
+        previous = place / versions[-1].adapter
+        drawn = random.Random(f"{stream.seed}/{number}")
+        earlier = drawn.sample(earlier, min(len(earlier), len(new)))
+    pairs = [*earlier, *new]
+    name = f"version-{number:02d}"
+    if not (place / name / "adapter_config.json").exists():
+        await stream.train(pairs, place / name, previous)
+    version = Version(number, name, len(pairs), 0.0, None, None)
+    await _serve(draft, place, base, version)
+    if versions[-1].adapter is not None:
+        await draft.unload_adapter(versions[-1].adapter)
+    update_s = time.monotonic() - began_s
+    return Version(number, name, len(pairs), update_s, *await _agreement(stream, draft))
+
+
+async def _serve(draft: Endpoint, place: Path, base: str, version: Version) -> None:
+    """Make the draft's server answer as a version; its adapter is loaded if it is not yet."""
+    name = version.adapter or base
+    if version.adapter is not None and name not in await draft.models():
+        await draft.load_adapter(name, str((place / version.adapter).resolve()))
+    draft.model = name
+
+
+async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, float | None]:
+    """Score the served version on the held-out contexts, one call at a time."""
+    if not stream.heldout:
+        return None, None
+    hits: dict[tuple[str, int], list[bool]] = {}
+    for context in stream.heldout:
+        answer = await draft.generate(context.draft)
+        action = stream.plan.benchmark.parse("draft", answer.text)
+        hits.setdefault((context.task.name, context.run), []).append(
+            same_action(action, context.action)
+        )
+    return share_with_error([(sum(task), len(task)) for task in hits.values()])
+
+
+def share_with_error(counts: Sequence[tuple[int, int]]) -> tuple[float, float | None]:
+    """Return a pooled share of (hits, trials) per task, and its standard error over tasks.
+
+    Examples
+    --------
+    >>> share_with_error([(1, 2), (2, 2)])
+    (0.75, 0.25)
+    """
+    trials = sum(n for _, n in counts)
+    share = sum(hits for hits, _ in counts) / trials
+    n = len(counts)
+    if n < 2:
+        return share, None
+    spread = sum((hits - share * trials_of) ** 2 for hits, trials_of in counts)
+    return share, float((n / (n - 1) * spread) ** 0.5 / trials)
+
+
+def _split(tasks: Sequence[Task], batches: int) -> list[Sequence[Task]]:
+    ends = [round(i * len(tasks) / batches) for i in range(batches + 1)]
+    return [tasks[a:b] for a, b in pairwise(ends)]
+
+
+def _read_versions(path: Path) -> list[Version]:
+    if not path.exists():
+        return []
+    try:
+        said: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        return [Version(**one) for one in said]
+    except (ValueError, TypeError):
+        raise DataError(path, expected="the versions of a stream", found="something else") from None

@@ -1,0 +1,190 @@
+"""How a draft that learns online gets better: agreement and speedup, batch by batch (Fig. 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, percentile_interval, resampled_sums
+from leapmodel.errors import DataError
+from leapmodel.rounds import Rounds
+from leapmodel.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineCurve:
+    """The stream of one method.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row a batch: ``batch`` (from 0), ``tasks``, ``acceptance`` (accepted over compared
+        proposals), ``commits`` per round, ``speedup`` (sequential seconds per step over
+        speculative seconds per committed step), ``low`` and ``high`` of its 95% interval over
+        tasks (NaN under ten tasks), ``pairs`` and ``agreement``, ``agreement_se``, ``update_s`` of
+        the version that served it.
+    last : Mapping
+        The version after the last batch, which served none: ``agreement`` and so on.
+    method : str
+        ``"retrain"`` or ``"continual"``.
+    """
+
+    table: pd.DataFrame
+    last: Mapping[str, Any]
+    method: str
+
+    def __repr__(self) -> str:
+        return f"<OnlineCurve: {self.method}, {len(self.table)} batches>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table."""
+        return self.table.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, None where something is not known."""
+        rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
+        return {"method": self.method, "batches": rows, "last": dict(self.last)}
+
+    def summary(self) -> str:
+        """Return it as text."""
+        shown = self.table.assign(speedup=[_with_interval(row) for _, row in self.table.iterrows()])
+        columns = ["batch", "tasks", "acceptance", "commits", "speedup", "agreement", "update_s"]
+        body = shown[columns].to_string(index=False, float_format=lambda v: f"{v:.3g}", na_rep="-")
+        agreement = self.last.get("agreement")
+        after = f"\nafter the last batch: agreement {agreement:.1%}" if agreement else ""
+        return f"online, {self.method}\n{body}{after}"
+
+    def _repr_html_(self) -> str:
+        html: str = self.table.to_html(index=False, float_format=lambda v: f"{v:.3g}", na_rep="-")
+        return html
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the speedup of each batch, with its interval, against the tasks met."""
+        from leapmodel.plots import COLOURS, new_axes
+
+        ax = ax or new_axes()
+        ends = self.table["tasks"].cumsum()
+        middle = ends - self.table["tasks"] / 2
+        low = self.table["speedup"] - self.table["low"]
+        high = self.table["high"] - self.table["speedup"]
+        ax.errorbar(
+            middle,
+            self.table["speedup"],
+            yerr=np.nan_to_num(np.vstack([low, high])),
+            color=COLOURS[0],
+            marker="o",
+            capsize=2,
+            label=self.method,
+        )
+        ax.axhline(1, color="0.5", linewidth=1)
+        ax.set(xlabel="tasks met", ylabel="speedup on the batch")
+        ax.legend(frameon=False)
+        return ax
+
+
+def online_curve(
+    rounds: Rounds,
+    versions: Sequence[Mapping[str, Any]],
+    *,
+    sequential: Trace | None = None,
+    seed: int = 0,
+) -> OnlineCurve:
+    """Compute agreement, acceptance and speedup of each batch of an online run.
+
+    Parameters
+    ----------
+    rounds : Rounds
+        With a column ``batch``.
+    versions : sequence of mapping
+        What ``leapmodel online`` wrote: version b served batch b.
+    sequential : Trace, optional
+        The sequential arm on the same tasks, if the rounds hold none.
+    seed : int, default 0
+        Of the bootstrap.
+
+    Raises
+    ------
+    DataError
+        If the rounds have no batches or a batch has no sequential steps.
+    """
+    frame = rounds.frame
+    if "batch" not in frame.columns or not len(rounds.speculative.frame):
+        raise DataError(
+            "the rounds", column="batch", expected="the batches of an online run", found="none"
+        )
+    if sequential is None:
+        sequential = rounds.sequential_trace()
+    steps = sequential.frame
+    alone = (
+        steps.assign(seconds=steps["gen_s"] + steps["tool_s"])
+        .groupby("task", sort=False)
+        .agg(alone_s=("seconds", "sum"), alone_steps=("step", "size"))
+    )
+    known = {int(version["number"]): version for version in versions}
+    rows = []
+    for batch, part in rounds.speculative.frame.groupby("batch", sort=True):
+        number = int(batch)  # type: ignore[arg-type]  # a key of the groups
+        tasks = part.groupby("task", sort=False).agg(
+            wall_s=("wall_s", "sum"), committed=("committed", "sum")
+        )
+        tasks = tasks.join(alone, how="left")
+        if tasks["alone_s"].isna().any():
+            missing = str(tasks.index[tasks["alone_s"].isna()][0])
+            raise DataError(
+                "the sequential trace",
+                column="task",
+                expected=f"the tasks of batch {number}",
+                found=f"none named {missing!r}",
+            )
+        low, high = _interval(tasks, seed)
+        # Compared: the accepted ones, and the first that did not match if there was one.
+        compared = part["accepted"].sum() + (part["accepted"] < part["proposed"]).sum()
+        version = known.get(number, {})
+        rows.append(
+            {
+                "batch": number,
+                "tasks": len(tasks),
+                "acceptance": part["accepted"].sum() / compared if compared else np.nan,
+                "commits": part["committed"].mean(),
+                "speedup": float(_speedup(tasks.sum().to_frame().T.to_numpy())[0]),
+                "low": low,
+                "high": high,
+                **{
+                    name: version.get(name, np.nan)
+                    for name in ("pairs", "agreement", "agreement_se", "update_s")
+                },
+            }
+        )
+    method = str((rounds.metadata.get("online") or {}).get("method", "online"))
+    last = known.get(int(rows[-1]["batch"]) + 1, {})
+    return OnlineCurve(pd.DataFrame(rows), last, method)
+
+
+def _speedup(sums: np.ndarray) -> np.ndarray:
+    """Return the speedup of rows of (wall, committed, sequential seconds, sequential steps)."""
+    wall_s, committed, alone_s, alone_steps = sums.T
+    ratio: np.ndarray = (alone_s / alone_steps) / (wall_s / committed)
+    return ratio
+
+
+def _interval(tasks: pd.DataFrame, seed: int) -> tuple[float, float]:
+    if len(tasks) < MIN_TASKS:
+        return float("nan"), float("nan")
+    drawn = resampled_sums(
+        tasks.to_numpy(dtype=float), N_RESAMPLES, rng=np.random.default_rng(seed)
+    )
+    low, high = percentile_interval(_speedup(drawn))
+    return float(low), float(high)
+
+
+def _with_interval(row: pd.Series) -> str:
+    if np.isnan(row["low"]):
+        return f"{row['speedup']:.2f}"
+    return f"{row['speedup']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"

@@ -1,0 +1,145 @@
+"""Learning online: every batch is served by what earlier batches taught, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from leapmodel.benchmarks.planning.prompts import answer
+from leapmodel.errors import EngineError, UsageError
+from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.fake_server import FakeServer
+from leapmodel.execution.loop import Models
+from leapmodel.execution.online import Stream, run_online
+from leapmodel.execution.protocol import Plan
+from leapmodel.trace import Trace
+
+from .scripted import PLANNING, planner
+
+TASKS = PLANNING.tasks("test")[:12]
+HELD_OUT = PLANNING.tasks("test")[12:16]
+
+
+def heldout() -> list:
+    rows = [
+        {"task": task.name, "step": i, "gen_s": 1.0, "action": action}
+        for task in HELD_OUT
+        for i, action in enumerate(task.gold or ())
+    ]
+    return list(contexts_of(PLANNING, Trace.from_frame(pd.DataFrame(rows))))
+
+
+class Pupil:
+    """A draft that knows exactly the contexts it was trained on, by the version it is asked as."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[str, str]] = {"fake": {}}
+        self.trained: list[tuple[list[tuple[str, int]], str, str | None]] = []
+        self.fail_at: int | None = None
+
+    def says(self, request) -> str:
+        return self.known[request.model].get(request.last, answer("Fill Mask"))
+
+    async def train(self, pairs, folder: Path, previous: Path | None) -> None:
+        if len(self.trained) == self.fail_at:
+            self.fail_at = None
+            raise EngineError("the training was killed")
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text("{}")
+        self.known[folder.name] = {p["messages"][-1]["content"]: p["answer"] for p in pairs}
+        keys = [(p["task"], p["step"]) for p in pairs]
+        self.trained.append((keys, folder.name, None if previous is None else previous.name))
+
+
+def stream(folder: Path, pupil: Pupil, method: str, batches: int = 4, resume: bool = False):
+    with FakeServer(planner()) as target, FakeServer(pupil.says) as draft:
+
+        async def work():
+            async with AsyncExitStack() as stack:
+                opened = [
+                    await stack.enter_async_context(Endpoint(server.url, "fake"))
+                    for server in (target, draft)
+                ]
+                plan = Plan(PLANNING, TASKS, Models(opened[0], opened[1]), 2)
+                what = Stream(plan, batches, method, pupil.train, heldout())
+                return await run_online(what, folder, resume=resume)
+
+        return asyncio.run(work()), sorted({request.model for request in draft.requests})
+
+
+def rows_of(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()][1:]
+
+
+@pytest.mark.parametrize("method", ["retrain", "continual"])
+def test_a_batch_is_served_by_what_the_earlier_ones_taught(tmp_path: Path, method: str):
+    pupil = Pupil()
+    versions, served = stream(tmp_path, pupil, method)
+    assert served == ["fake", "version-01", "version-02", "version-03", "version-04"]
+    assert [version.number for version in versions] == [0, 1, 2, 3, 4]
+    for row in rows_of(tmp_path):
+        if row["arm"] == "speculative":
+            assert row["draft"] == f"version {row['batch']}"
+    batch_of = {row["task"]: row["batch"] for row in rows_of(tmp_path)}
+    assert sorted(batch_of.values()) == [b for b in range(4) for _ in range(3)]
+    for number, (keys, _, previous) in enumerate(pupil.trained):
+        taught = {batch_of[task] for task, _ in keys}
+        assert max(taught) == number  # the batch just run, and nothing later
+        if method == "retrain":
+            assert taught == set(range(number + 1))
+            assert previous is None
+        else:
+            new = [key for key in keys if batch_of[key[0]] == number]
+            assert len(keys) - len(new) == (0 if number == 0 else len(new))
+            assert len(set(keys)) == len(keys)
+            assert previous == (f"version-{number:02d}" if number else None)
+
+
+def test_what_is_learned_is_what_the_target_committed(tmp_path: Path):
+    pupil = Pupil()
+    stream(tmp_path, pupil, "retrain", batches=1)
+    (keys, name, _) = pupil.trained[0]
+    assert keys == [(t.name, i) for t in TASKS for i in range(len(t.gold or ()))]
+    contexts = {
+        f"Task: {task.text}\nDone: {', '.join((task.gold or ())[:i]) or 'nothing yet'}": action
+        for task in TASKS
+        for i, action in enumerate(task.gold or ())
+    }
+    assert pupil.known[name] == {text: answer(action) for text, action in contexts.items()}
+
+
+def test_agreement_is_scored_on_tasks_of_its_own(tmp_path: Path):
+    versions, _ = stream(tmp_path, Pupil(), "retrain")
+    contexts = heldout()
+    expected = sum(context.action == "Fill Mask" for context in contexts) / len(contexts)
+    assert all(version.agreement == pytest.approx(expected) for version in versions)
+
+
+@pytest.mark.parametrize("fail_at", [0, 2])
+def test_a_stream_that_broke_off_goes_on(tmp_path: Path, fail_at: int):
+    whole, pupil = Pupil(), Pupil()
+    stream(tmp_path / "whole", whole, "continual")
+    pupil.fail_at = fail_at
+    with pytest.raises(EngineError, match="killed"):
+        stream(tmp_path / "parts", pupil, "continual")
+    versions, _ = stream(tmp_path / "parts", pupil, "continual", resume=True)
+    assert pupil.trained == whole.trained
+    assert len(versions) == 5
+    keys = ("task", "arm", "round", "batch", "accepted", "draft")
+    assert [[row[k] for k in keys] for row in rows_of(tmp_path / "parts")] == [
+        [row[k] for k in keys] for row in rows_of(tmp_path / "whole")
+    ]
+
+
+def test_another_stream_is_refused(tmp_path: Path):
+    stream(tmp_path, Pupil(), "retrain")
+    with pytest.raises(UsageError, match="was begun with online"):
+        stream(tmp_path, Pupil(), "continual", resume=True)
+    with pytest.raises(UsageError, match="at most 12 batches, found 13"):
+        stream(tmp_path / "x", Pupil(), "retrain", batches=13)
