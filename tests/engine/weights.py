@@ -1,7 +1,8 @@
 """Make what the engine's tests serve; run by an interpreter that has transformers and peft.
 
 ``python -m tests.engine.weights tiny FOLDER`` makes a model of the draft's architecture with random
-weights and a small tokenizer of its own; ``… adapter FOLDER MODEL`` a LoRA adapter for a model.
+weights and a small tokenizer of its own; ``… adapter FOLDER MODEL`` a LoRA adapter for a model;
+``… smollm2 FOLDER`` the CPU preset's weights of this name in a cache folder.
 """
 
 from __future__ import annotations
@@ -67,5 +68,13 @@ def make_adapter(folder: str, base: str) -> None:
     get_peft_model(model, settings).save_pretrained(folder)
 
 
+def make_smollm2(cache: str) -> None:
+    from leapmodel.execution.training.weights import SMOLLM2, cpu_weights
+
+    print(cpu_weights([SMOLLM2], folder=cache, say=print).base(SMOLLM2))
+
+
 if __name__ == "__main__":
-    {"tiny": make_tiny, "adapter": make_adapter}[sys.argv[1]](*sys.argv[2:])
+    {"tiny": make_tiny, "adapter": make_adapter, "smollm2": make_smollm2}[sys.argv[1]](
+        *sys.argv[2:]
+    )
