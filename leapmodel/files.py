@@ -79,8 +79,8 @@ def read_table(
     path : str or Path
         The file. Parquet is recognised by its first bytes, not by its name.
     kind : str
-        ``"trace"``, ``"predictions"`` or ``"rounds"``: what the caller wants; a file that says it
-        is something else is refused.
+        ``"trace"``, ``"predictions"``, ``"rounds"`` or ``"pairs"``: what the caller wants; a
+        file that says it is something else is refused.
     lenient : bool, default False
         Keep going past a JSON line that can't be read, and list it in ``bad_lines``.
     truncated_ok : bool, default False
@@ -123,6 +123,35 @@ def read_table(
             + (" (written by a newer leapmodel?)" if newer else ""),
         )
     return table
+
+
+def kind_of(path: str | Path) -> str | None:
+    """Return what kind of file this says it is, or None if it does not say.
+
+    Raises
+    ------
+    DataError
+        If it can't be opened, or its first line is no JSON object.
+
+    Examples
+    --------
+    >>> kind_of("traces/reconstructed/openagi.parquet")
+    'trace'
+    """
+    with open_binary(path) as stream, damage_named(path):
+        head = stream.read(len(_PARQUET_MAGIC))
+    if head == _PARQUET_MAGIC:
+        import pyarrow.parquet as pq
+
+        try:
+            said = (pq.read_schema(path).metadata or {}).get(_METADATA_KEY)
+            about = json.loads(said) if said else {}
+        except (ValueError, OSError):
+            return None  # reading it whole says better what is wrong
+    else:
+        _, about = next(iter_json_lines(path))
+    kind = about.get("leapmodel") if isinstance(about, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

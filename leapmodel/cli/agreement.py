@@ -1,0 +1,121 @@
+"""``leapmodel agreement``: how often a draft says what the target did, on held-out contexts."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import click
+
+from leapmodel.benchmarks import BENCHMARKS
+from leapmodel.cli.engine import Address, draft_options, progress_bar, run_to_end
+from leapmodel.cli.options import json_option, refuse_own_input
+from leapmodel.cli.screen import print_json
+from leapmodel.drafts.held_out import held_out
+from leapmodel.errors import UsageError
+from leapmodel.execution.agreement import ask_draft
+from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.endpoint import STALLED_S
+from leapmodel.execution.training.pairs import benchmark_of
+from leapmodel.files import check_table_path
+from leapmodel.predictions import Predictions, write_predictions
+from leapmodel.trace import read_trace
+
+
+@click.command("agreement", short_help="Ask a draft about a held-out trace, and score it.")
+@click.argument("trace", metavar="TRACE", type=click.Path())
+@draft_options
+@click.option(
+    "--stalled",
+    "stalled_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=STALLED_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up on a server that is silent for so long.",
+)
+@click.option(
+    "--benchmark",
+    "benchmark_name",
+    metavar="NAME",
+    help=f"Default: the one TRACE names. Known: {', '.join(BENCHMARKS)}.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Answers to each context; they are averaged.",
+)
+@click.option(
+    "--train-trace",
+    metavar="TRACE",
+    type=click.Path(),
+    help="What the draft learned from: splits the tasks by whether their sequence of actions"
+    " occurs there.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the task bootstrap.")
+@click.option("-o", "--output", metavar="FILE", help="Write its predictions (.parquet, .jsonl).")
+@json_option
+def command(
+    trace: str,
+    draft_url: str | None,
+    draft_model: str | None,
+    draft_name: str | None,
+    draft_extra: str | None,
+    stalled_s: float,
+    benchmark_name: str | None,
+    repeats: int,
+    train_trace: str | None,
+    limit: int | None,
+    seed: int,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Ask a draft for its action on every context of TRACE, one at a time (Table 7).
+
+    What it answers can be written as predictions, with the seconds of each call, and then be given
+    to predict and choose.
+    """
+    if draft_url is None:
+        raise UsageError("--draft-url: expected the address of the draft's server")
+    if output is not None:
+        check_table_path(output)
+    refuse_own_input(output, [trace, *([train_trace] if train_trace else [])])
+    workload = read_trace(trace)
+    learned = None if train_trace is None else read_trace(train_trace)
+    about = workload.metadata
+    if benchmark_name is not None and about.get("benchmark", {}).get("name") != benchmark_name:
+        about = {"benchmark": {"name": benchmark_name}}
+    benchmark = benchmark_of(about, trace)
+    contexts = list(contexts_of(benchmark, workload))
+    if limit is not None:
+        kept = set(workload.task_names[:limit])
+        contexts = [context for context in contexts if context.task.name in kept]
+
+    async def work() -> Predictions:
+        async with AsyncExitStack() as stack:
+            draft = await Address("draft", draft_url, draft_model, draft_extra, stalled_s).open(
+                stack
+            )
+            with progress_bar() as bar:
+                task = bar.add_task("asking", total=repeats * len(contexts), said="calls")
+                return await ask_draft(
+                    benchmark,
+                    contexts,
+                    draft,
+                    name=draft_name,
+                    repeats=repeats,
+                    tick=lambda: bar.advance(task),
+                )
+
+    predictions: Predictions = run_to_end(work(), resumable=False)
+    if output is not None:
+        write_predictions(predictions, output)
+    found = held_out(workload, predictions, training=learned, seed=seed)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    click.echo(found.summary())
+    if output is not None:
+        click.echo(f"predictions: {output}")

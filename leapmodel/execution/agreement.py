@@ -1,0 +1,86 @@
+"""Ask a draft for its action on every context of a held-out trace (Table 7).
+
+One call at a time, as a draft is asked in the loop; so the seconds of a call are those a prediction
+may use. What comes back are ordinary predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+
+from leapmodel.benchmarks import Benchmark
+from leapmodel.errors import UsageError
+from leapmodel.execution.contexts import Context
+from leapmodel.execution.endpoint import Endpoint
+from leapmodel.predictions import Predictions
+
+
+async def ask_draft(
+    benchmark: Benchmark,
+    contexts: Sequence[Context],
+    draft: Endpoint,
+    *,
+    name: str | None = None,
+    repeats: int = 1,
+    tick: Callable[[], None] = lambda: None,
+) -> Predictions:
+    """Return what a draft proposes on given contexts.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Parses the draft's outputs.
+    contexts : sequence of Context
+        As :func:`~leapmodel.execution.contexts.contexts_of` gives them.
+    draft : Endpoint
+        Open.
+    name : str, optional
+        What the predictions call the draft; default its name at the server.
+    repeats : int, default 1
+        Times that all contexts are gone through.
+    tick : callable, optional
+        Called after each call.
+
+    Returns
+    -------
+    Predictions
+        With ``latency_s``, and further columns ``output`` (the raw text), ``prompt_tokens`` and
+        ``completion_tokens``.
+
+    Raises
+    ------
+    UsageError
+        If there is no context.
+    EngineError
+        If the server fails.
+    """
+    if not contexts:
+        raise UsageError("no context to ask the draft about")
+    name = name or draft.model
+    rows = []
+    for repeat in range(repeats):
+        for context in contexts:
+            answer = await draft.generate(context.draft)
+            rows.append(
+                {
+                    "task": context.task.name,
+                    "run": context.run,
+                    "step": context.step,
+                    "draft": name,
+                    "repeat": repeat,
+                    "action": benchmark.parse("draft", answer.text),
+                    "latency_s": answer.end_s - answer.start_s,
+                    "output": answer.text,
+                    "prompt_tokens": answer.prompt_tokens,
+                    "completion_tokens": answer.completion_tokens,
+                }
+            )
+            tick()
+    about = {
+        "made_by": "leapmodel agreement",
+        "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
+        "draft": {"model": draft.model, "name": name},
+    }
+    return Predictions.from_frame(pd.DataFrame(rows), about)

@@ -1,0 +1,361 @@
+"""Supervised fine-tuning of a draft on the target's canonical actions (Sec. 3.3).
+
+The draft learns the action alone, never the reasoning. What is written is an adapter (peft's
+format, which vLLM loads into a running server), or whole weights for full fine-tuning, and beside
+it ``training.json``: what was learned from what, and how it went.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from leapmodel.errors import UsageError
+from leapmodel.execution.extras import require
+from leapmodel.execution.training.encoding import EXTRA, encode
+from leapmodel.execution.training.fitting import Epoch, Fitting, Progress, Selection, fit
+from leapmodel.execution.training.pairs import Pairs
+
+RANK, ALPHA = 64, 128
+LEARNING_RATE = 3e-5
+EPOCHS = 3
+BATCH_SIZE = 16
+LONGEST = 16_384
+ADAPTED = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+"""The layers that get an adapter: all that vLLM serves one for in Llama's and Qwen3's kind."""
+TRAINING_FILE = "training.json"
+_TINY_BYTES = 100 * 2**20
+_TINY_RECIPE: dict[str, Any] = {"learning_rate": 2e-3, "epochs": 4, "batch_size": 8}
+_SMALL_RECIPE: dict[str, Any] = {"learning_rate": 6e-4, "epochs": 2, "batch_size": 8}
+_LIBRARIES = ("leapmodel", "torch", "transformers", "peft", "accelerate")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a draft is trained; the defaults are the paper's.
+
+    Attributes
+    ----------
+    rank, alpha : int
+        Of the adapter.
+    learning_rate : float
+        3e-5 suits 0.6B parameters; smaller models want more (6e-4 at 135M, 2e-3 at a few million).
+    epochs, batch_size : int
+        Passes over the pairs, and pairs an optimizer step.
+    select : {"loss", "exact-match"}
+        By which the epoch is chosen on the validation tasks.
+    full : bool
+        Train all weights instead of an adapter.
+    seed : int
+        Of the validation tasks, the adapter's first weights and the order of pairs.
+    """
+
+    rank: int = RANK
+    alpha: int = ALPHA
+    learning_rate: float = LEARNING_RATE
+    epochs: int = EPOCHS
+    batch_size: int = BATCH_SIZE
+    select: Selection = "loss"
+    full: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("rank", "alpha", "epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}: expected at least 1, found {getattr(self, name)}")
+        if not self.learning_rate > 0:
+            raise UsageError(f"learning rate: expected above 0, found {self.learning_rate:g}")
+
+
+PAPER = Recipe()
+"""Sec. 3.3 and App. L."""
+
+
+def recipe_for(base: str | Path, preset: str) -> dict[str, Any]:
+    """Return the fields of a recipe that a preset sets.
+
+    Parameters
+    ----------
+    base : str or Path
+        The model directory; its weights' size says how large it is.
+    preset : {"paper", "cpu"}
+        ``"cpu"`` has a learning rate for so small a model, and epochs that take a minute or two.
+
+    Raises
+    ------
+    UsageError
+        If there is no weights file, and the preset needs its size.
+    """
+    if preset == "paper":
+        return {}
+    file = Path(base) / "model.safetensors"
+    if not file.is_file():
+        raise UsageError(
+            f"{base}: no model.safetensors there; the cpu preset is for such as"
+            " leapmodel prepare makes"
+        )
+    tiny = file.stat().st_size < _TINY_BYTES
+    return dict(_TINY_RECIPE if tiny else _SMALL_RECIPE)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A finished training run.
+
+    Attributes
+    ----------
+    folder : str
+        Where the adapter or the weights are.
+    base, continued_from : str, str or None
+        The model it started from, and the adapter it went on with.
+    recipe : Recipe
+        The settings.
+    pairs, tasks, validation_pairs, validation_tasks : int
+        What was learned from and chosen by.
+    epochs : tuple of Epoch
+        Losses and validation exact match of each.
+    chosen : int
+        The epoch whose weights were kept.
+    seconds : float
+        Of everything, loading included.
+    device : str
+        ``"cpu"`` or the GPU's name.
+    versions : mapping
+        Of the libraries.
+    data : mapping
+        What the pairs say of their origin.
+    """
+
+    folder: str
+    base: str
+    continued_from: str | None
+    recipe: Recipe
+    pairs: int
+    tasks: int
+    validation_pairs: int
+    validation_tasks: int
+    epochs: tuple[Epoch, ...]
+    chosen: int
+    seconds: float
+    device: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """Return what came of it, in two sentences."""
+        epoch = self.epochs[self.chosen - 1]
+        said = f"loss {epoch.training_loss:.3f} in training"
+        if epoch.validation_loss is not None and epoch.validation_exact_match is not None:
+            said += (
+                f", {epoch.validation_loss:.3f} on {self.validation_pairs} validation pairs"
+                f" ({epoch.validation_exact_match:.1%} exact)"
+            )
+        what = "weights" if self.recipe.full else "adapter"
+        return (
+            f"learned {self.pairs:,} pairs of {self.tasks:,} tasks in {self.seconds:.0f} s on"
+            f" {self.device}; kept epoch {self.chosen} of {len(self.epochs)}: {said}\n"
+            f"{what}: {self.folder}"
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row an epoch.
+
+        Columns: ``epoch``, ``training_loss``, ``validation_loss``, ``validation_exact_match`` (NaN
+        without validation), ``chosen``.
+        """
+        frame = pd.DataFrame([asdict(epoch) for epoch in self.epochs])
+        frame = frame.astype({"validation_loss": float, "validation_exact_match": float})
+        return frame.assign(chosen=frame["epoch"] == self.chosen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what ``training.json`` holds."""
+        return {"leapmodel": "training", "version": 1, **asdict(self)}
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
+        return f"<p>{escape(self.summary())}</p>{table}"
+
+
+def train_draft(
+    pairs: Pairs,
+    base: str | Path,
+    folder: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    adapter: str | Path | None = None,
+    validation: Pairs | None = None,
+    longest: int = LONGEST,
+    progress: Progress | None = None,
+) -> Training:
+    """Train a draft on pairs and save it.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        What to learn; duplicates are learned once.
+    base : str or Path
+        The model to adapt: a directory, or a name that transformers knows.
+    folder : str or Path
+        A new or empty folder. A server that has loaded an adapter once remembers its answers by
+        its path, so every version gets a path of its own.
+    recipe : Recipe, optional
+        Default: the paper's.
+    adapter : str or Path, optional
+        Go on with this adapter; its own rank and alpha hold.
+    validation : Pairs, optional
+        To choose the epoch by; default: a tenth of the tasks, taken out of ``pairs``.
+    longest : int, default 16,384
+        Tokens of a pair at most.
+    progress : callable, optional
+        Called after each optimizer step with how many are done, and how many there will be.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    UsageError
+        If a library or a model is missing, the folder holds something, or a combination makes no
+        sense.
+    """
+    recipe = recipe or Recipe()
+    if recipe.full and adapter is not None:
+        raise UsageError("full fine-tuning trains all weights; it can't go on with an adapter")
+    if not len(pairs):
+        raise UsageError("no pair to learn from")
+    target = new_folder(folder)
+    start = time.perf_counter()
+    torch = require("torch", EXTRA)
+    peft = None if recipe.full else require("peft", EXTRA)
+    model, tokenizer = load_model(base, whole=recipe.full)
+    torch.manual_seed(recipe.seed)
+    if peft is not None:
+        if adapter is not None:
+            model = _with_adapter(peft, model, adapter)
+            config = model.peft_config["default"]
+            recipe = Recipe(**{**asdict(recipe), "rank": config.r, "alpha": config.lora_alpha})
+        else:
+            config = peft.LoraConfig(
+                r=recipe.rank,
+                lora_alpha=recipe.alpha,
+                target_modules=ADAPTED,
+                task_type="CAUSAL_LM",
+            )
+            model = peft.get_peft_model(model, config)
+    training = pairs.without_duplicates()
+    if validation is None:
+        training, validation = training.carve(seed=recipe.seed)
+    fitted = fit(
+        model,
+        tokenizer,
+        encode(tokenizer, training.contexts, longest=longest),
+        encode(tokenizer, validation.contexts, longest=longest),
+        Fitting(recipe.learning_rate, recipe.epochs, recipe.batch_size, recipe.select, recipe.seed),
+        progress=progress,
+    )
+    target.mkdir(parents=True, exist_ok=True)
+    if recipe.full:
+        model.to(torch.bfloat16)
+        tokenizer.save_pretrained(target)
+    model.save_pretrained(target)
+    on_gpu = torch.cuda.is_available()
+    done = Training(
+        folder=str(target),
+        base=str(base),
+        continued_from=None if adapter is None else str(adapter),
+        recipe=recipe,
+        pairs=len(training),
+        tasks=training.n_tasks,
+        validation_pairs=len(validation),
+        validation_tasks=validation.n_tasks,
+        epochs=fitted.epochs,
+        chosen=fitted.chosen,
+        seconds=time.perf_counter() - start,
+        device=torch.cuda.get_device_name() if on_gpu else "cpu",
+        versions=_versions(),
+        data=pairs.metadata,
+    )
+    (target / TRAINING_FILE).write_text(json.dumps(done.to_dict(), indent=2) + "\n")
+    return done
+
+
+def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:
+    """Return a model and its tokenizer.
+
+    Parameters
+    ----------
+    base : str or Path
+        A directory, or a name that transformers knows.
+    whole : bool
+        Whether all weights are to be trained: these need float32; frozen ones stay in bfloat16.
+
+    Raises
+    ------
+    UsageError
+        If there is no such model.
+    """
+    torch, transformers = require("torch", EXTRA), require("transformers", EXTRA)
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(base))
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            str(base), dtype=torch.float32 if whole else torch.bfloat16
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{base}: not a model that transformers can load ({_first(error)})"
+        ) from None
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer
+
+
+def new_folder(folder: str | Path) -> Path:
+    """Return a folder that is new or empty.
+
+    Raises
+    ------
+    UsageError
+        If it holds something, or is a file.
+    """
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(
+            f"{folder}: exists already; a trained draft needs a new folder (servers remember"
+            " an adapter by its path)"
+        )
+    return path
+
+
+def _with_adapter(peft: Any, model: Any, adapter: str | Path) -> Any:
+    if not (Path(adapter) / "adapter_config.json").is_file():
+        raise UsageError(f"{adapter}: no adapter_config.json there, so it is no adapter")
+    try:
+        return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise UsageError(f"{adapter}: does not fit the base model ({_first(error)})") from None
+
+
+def _first(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

