@@ -80,7 +80,7 @@ def read_table(
         The file. Parquet is recognised by its first bytes, not by its name.
     kind : str
         ``"trace"``, ``"predictions"`` or ``"rounds"``: what the caller wants; a file that says it
-        is something else is refused.
+        is something else is refused. Empty: whatever it is.
     lenient : bool, default False
         Keep going past a JSON line that can't be read, and list it in ``bad_lines``.
     truncated_ok : bool, default False
@@ -111,7 +111,7 @@ def read_table(
     else:
         table = _read_json_lines(path, lenient, truncated_ok)
     said = table.metadata.get("leapmodel")
-    if said is not None and said != kind:
+    if said is not None and kind and said != kind:
         raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
     version = table.metadata.get("version", FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
@@ -123,6 +123,24 @@ def read_table(
             + (" (written by a newer leapmodel?)" if newer else ""),
         )
     return table
+
+
+def kind_of(path: str | Path) -> str:
+    """Return which of the project's formats a file is in: what it says, or its columns show.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_table`, if it is no table at all.
+    """
+    table = read_table(path, kind="", lenient=True)
+    said = table.metadata.get("leapmodel")
+    if isinstance(said, str):
+        return said
+    columns = set(table.frame.columns)
+    if {"verifications", "proposals"} <= columns:
+        return "rounds"
+    return "trace" if "gen_s" in columns else "predictions"
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
