@@ -63,9 +63,9 @@ def command(
                 out.print(f"  {clean(str(violation), 1000)}", soft_wrap=True)
             if (more := len(result.violations) - MOST_SHOWN) > 0:
                 out.print(f"  … and {more:,} more (--json lists them)")
-    sys.stdout.flush()
     if not all(result.passed for _, result in results):
-        raise click.exceptions.Exit(1)
+        sys.stdout.flush()
+        sys.exit(1)
 
 
 def _parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
