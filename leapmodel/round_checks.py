@@ -194,7 +194,9 @@ def _follows(items: ItemChecks, mask: np.ndarray) -> np.ndarray:
 
 def _as_lists(items: ItemChecks, columns: Mapping[str, Any], n_rows: int) -> pd.Series:
     """Return the checked objects as lists of plain dictionaries, fields of one's own kept."""
-    values = {name: _plain(columns[name]) for name in columns}
+    values = {
+        name: _plain(column, whole=name.endswith("_tokens")) for name, column in columns.items()
+    }
     values |= {
         name: items.table.frame[name].tolist()
         for name in items.table.frame.columns
@@ -206,11 +208,13 @@ def _as_lists(items: ItemChecks, columns: Mapping[str, Any], n_rows: int) -> pd.
     return pd.Series(lists, index=items.parent.table.frame.index, dtype=object)
 
 
-def _plain(column: Any) -> list[Any]:
+def _plain(column: Any, *, whole: bool) -> list[Any]:
     """Return plain values, None where there is none; only counts of tokens can lack a number."""
     if isinstance(column, pd.Series):
         return [None if pd.isna(value) else value for value in column]
-    return [None if value != value else value for value in column.tolist()]
+    if whole:
+        return [None if value != value else int(value) for value in column.tolist()]
+    return column.tolist()
 
 
 def _check_counts(checks: ColumnChecks, frame: pd.DataFrame) -> None:

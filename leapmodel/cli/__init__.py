@@ -29,6 +29,7 @@ _COMMANDS = {
     "compare": "leapmodel.cli.compare",
     "validate": "leapmodel.cli.validate",
     "identity": "leapmodel.cli.identity",
+    "audit": "leapmodel.cli.audit",
     "predictions-template": "leapmodel.cli.template",
     "serve": "leapmodel.cli.serve",
     "prepare": "leapmodel.cli.prepare",

@@ -1,0 +1,426 @@
+"""The commit audit: is every recorded round what the loop may do (Property 1, App. L, App. M).
+
+A task is run again in the benchmark's environment, from what was committed. Every request is built
+anew and compared with the recorded hash, of the target and of the draft; every raw output is parsed
+again; and from these the round is derived a second time: which proposals were possible, which of
+them are accepted, what is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from leapmodel.actions import canonical_action
+from leapmodel.benchmarks import Benchmark, Environment, Role, Task, load_benchmark, task_named
+from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.rounds import Problem, Rounds, read_sound_rounds
+
+CLOCK_SHARE, CLOCK_S = 0.01, 0.02
+"""The rounds of a run may be off its own clock by this share of it, or by these seconds."""
+WAIT_SHARE, WAIT_S = 0.02, 0.01
+"""The same for a round's wait and its longest used verification."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One thing that is not as it must be.
+
+    Attributes
+    ----------
+    task : str or None
+        The task; None where a line could not be read.
+    run, arm, round
+        Where in the task's rounds; None where it is about the whole of them.
+    what : str
+        What was looked at, such as ``proposals[0].context``.
+    expected, found : str
+        What it must be, and what it is.
+
+    Examples
+    --------
+    >>> print(Violation("a", 0, "speculative", 3, "accepted", "1", "2"))
+    task a, run 0, speculative, round 3: accepted: expected 1, found 2
+    """
+
+    task: str | None
+    run: int | None
+    arm: str | None
+    round: int | None
+    what: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        places = [] if self.task is None else [f"task {self.task}"]
+        places += [] if self.run is None else [f"run {self.run}"]
+        places += [] if self.arm is None else [self.arm]
+        places += [] if self.round is None else [f"round {self.round}"]
+        where = f"{', '.join(places)}: " if places else ""
+        return f"{where}{self.what}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What an audit looked at and what it found.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+        In the order of the rounds; none if all is well.
+    counts : dict
+        How much was checked: ``tasks``, ``runs`` (of a task in an arm), ``rounds``, ``requests``
+        (hashes compared), ``outputs`` (parsed again), ``commits`` (Property 1).
+    """
+
+    violations: tuple[Violation, ...]
+    counts: dict[str, int]
+
+    def __repr__(self) -> str:
+        return f"<Audit: {self.summary().splitlines()[0]}>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is no violation."""
+        return not self.violations
+
+    def summary(self) -> str:
+        """Return the counts and every violation as plain text."""
+        counted = ", ".join(f"{number:,} {name}" for name, number in self.counts.items())
+        n = len(self.violations)
+        verdict = f"{n:,} violation{'s' * (n != 1)}"
+        return "\n".join([f"{verdict} in {counted}", *map(str, self.violations)])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a violation: task, run, arm, round, what, expected, found."""
+        return pd.DataFrame(
+            [vars(violation) for violation in self.violations],
+            columns=list(Violation.__dataclass_fields__),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "schema_version": 1,
+            "passed": self.passed,
+            "counts": dict(self.counts),
+            "violations": [dict(vars(violation)) for violation in self.violations],
+        }
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.summary().splitlines()[0]}</p>" + self.to_frame().to_html(index=False)
+
+
+def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Audit:
+    """Run every task again and check its rounds.
+
+    Parameters
+    ----------
+    rounds : Rounds or path
+        Of a file, rows that are no valid rounds are violations too; the other rounds of their task
+        are then not looked at.
+    benchmark : Benchmark, optional
+        Default the one that the metadata names, with its settings.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    DataError
+        If the file can't be read, or does not say its benchmark.
+    """
+    problems: Sequence[Problem] = ()
+    if not isinstance(rounds, Rounds):
+        rounds, problems = read_sound_rounds(rounds)
+    if benchmark is None:
+        benchmark = benchmark_of(rounds.metadata)
+    work = _Work(benchmark, str(rounds.metadata.get("terminal") or benchmark.terminal))
+    work.violations += [_of_problem(problem) for problem in problems]
+    of_run: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for row in rounds.frame.to_dict(orient="records"):
+        key = (str(row["task"]), int(row["run"]), str(row["arm"]))
+        of_run.setdefault(key, []).append({str(name): cell for name, cell in row.items()})
+    for (task, run, arm), rows in of_run.items():
+        work.run(task, run, arm, rows)
+    work.counts["tasks"] = rounds.frame["task"].nunique()
+    return Audit(tuple(work.violations), work.counts)
+
+
+def benchmark_of(
+    metadata: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Benchmark:
+    """Return the benchmark that a run was made on, or another one by name.
+
+    Parameters
+    ----------
+    metadata : mapping
+        Of the rounds.
+    name : str, optional
+        The benchmark to take instead.
+    settings : mapping, optional
+        Settings to change.
+
+    Raises
+    ------
+    DataError
+        If none is named.
+    """
+    said = metadata.get("benchmark")
+    if isinstance(said, str):
+        said = {"name": said}
+    recorded = said.get("settings") if isinstance(said, Mapping) else None
+    recorded_name = said.get("name") if isinstance(said, Mapping) else None
+    if name is None and not isinstance(recorded_name, str):
+        raise DataError(
+            "the rounds", expected="a benchmark's name in the metadata", found=shown(said)
+        )
+    kept = recorded if isinstance(recorded, Mapping) and name in (None, recorded_name) else {}
+    return load_benchmark(name or str(recorded_name), **{**kept, **(settings or {})})
+
+
+def _of_problem(problem: Problem) -> Violation:
+    error = problem.error
+    line = f"line {error.line}" if error.line is not None else f"row {error.row}"
+    what = line if error.column is None else f"{error.column} ({line})"
+    where = (problem.task, problem.run, problem.arm, problem.round)
+    return Violation(*where, what, error.expected, error.found)
+
+
+Row = Mapping[str, Any]
+
+
+class _Work:
+    """One audit under way."""
+
+    def __init__(self, benchmark: Benchmark, terminal: str) -> None:
+        self.benchmark, self.terminal = benchmark, terminal
+        self.violations: list[Violation] = []
+        self.counts = dict.fromkeys(
+            ("tasks", "runs", "rounds", "requests", "outputs", "commits"), 0
+        )
+        self._tasks: dict[str, Task] = {}
+        self._where: tuple[str, int, str, int | None] = ("", 0, "", None)
+
+    def expect(self, what: str, expected: object, found: object) -> None:
+        """Note a violation unless the two are equal."""
+        if expected != found:
+            self.note(what, str(expected), str(found))
+
+    def expect_action(self, what: str, expected: str | None, found: str | None) -> None:
+        """Note a violation unless the two actions, or their absence, are the same."""
+        if expected != found:
+            shown_as = ("no action" if a is None else shown(a) for a in (expected, found))
+            self.note(what, *shown_as)
+
+    def note(self, what: str, expected: str, found: str) -> None:
+        """Note a violation in the round that is looked at."""
+        self.violations.append(Violation(*self._where, what, expected, found))
+
+    def run(self, name: str, run: int, arm: str, rows: Sequence[Row]) -> None:
+        """Check one run of a task in one arm."""
+        self._where = (name, run, arm, None)
+        self.counts["runs"] += 1
+        try:
+            task = self._tasks.setdefault(name, task_named(self.benchmark, name))
+        except UsageError:
+            self.note("task", f"a task of the benchmark {self.benchmark.name}", repr(name))
+            return
+        try:
+            self._walk(self.benchmark.start(task), name, run, arm, rows)
+        except Exception as error:  # an environment may refuse an altered action in any way
+            self.note("the environment", "to take the recorded actions", repr(error))
+        self._where = (name, run, arm, None)
+        self._clock(rows)
+
+    def _walk(
+        self, environment: Environment, name: str, run: int, arm: str, rows: Sequence[Row]
+    ) -> None:
+        followed = True
+        for number, row in enumerate(rows):
+            self._where = (name, run, arm, int(row["round"]))
+            if environment.over:
+                self.note("round", "none, as the task has ended", "a further one")
+                return
+            round_ = _Derived(self.benchmark, self.terminal, environment, row)
+            follows = round_.follows
+            if not follows and not followed:
+                return  # the rest can't be built again, and where it went wrong has been said
+            followed = follows
+            self.counts["rounds"] += 1
+            self.expect("segment", environment.segment, int(row["segment"]))
+            self._requests(round_)
+            self._proposals(round_)
+            self._verifications(round_)
+            following = rows[number + 1] if number + 1 < len(rows) else None
+            environment = _after(environment, row, round_.answers, following)
+        if followed and not environment.over:
+            self.note("the last round", "one that ends the task", "a task that goes on")
+
+    def _requests(self, derived: _Derived) -> None:
+        """Compare the hash of every request with that of the one built again."""
+        compared = derived.requests
+        self.counts["requests"] += len(compared)
+        wrong = [request for request in compared if request[1] != request[2]]
+        if len(wrong) == len(compared) > 1:  # not one hash is altered: the state is another one
+            self.note(
+                "requests",
+                "those that follow from the rounds before",
+                "others (a round lost, doubled or out of order, or an action altered)",
+            )
+            return
+        for what, expected, found in wrong:
+            self.note(what, _short(expected), _short(found))
+
+    def _proposals(self, derived: _Derived) -> None:
+        made, row = derived.row["proposals"], derived.row
+        for i, (proposal, action, status) in enumerate(derived.calls):
+            self.counts["outputs"] += 1
+            if status != "withheld" or proposal["action"] is not None:
+                self.expect_action(f"proposals[{i}].action", action, proposal["action"])
+            self.expect(f"proposals[{i}].status", status, proposal["status"])
+        if len(made) > len(derived.calls):
+            self.note(
+                f"proposals[{len(derived.calls)}]",
+                "none, as the one before ended the segment or stopped proposing",
+                "a proposal",
+            )
+        elif derived.goes_on and len(made) < row["depth"]:
+            self.note("proposals", f"{row['depth']}, as nothing stopped the draft", f"{len(made)}")
+        self.expect("proposed", len(derived.offered), int(row["proposed"]))
+
+    def _verifications(self, derived: _Derived) -> None:
+        asked, row = derived.row["verifications"], derived.row
+        self.expect("the number of verifications", len(derived.states), len(asked))
+        for i, action in enumerate(derived.answers):
+            self.counts["outputs"] += 1
+            self.expect_action(f"verifications[{i}].action", action, asked[i]["action"])
+        self.counts["commits"] += len(derived.answers)
+        self.expect("accepted", derived.accepted, int(row["accepted"]))
+        self.expect("committed", derived.committed, int(row["committed"]))
+        used = [v["end_s"] - v["start_s"] for v in asked if v["status"] == "used"]
+        longest = max(used, default=0.0)
+        if abs(row["wait_s"] - longest) > WAIT_S + WAIT_SHARE * longest:
+            said = f"{longest:.3f}, its longest used verification"
+            self.note("wait_s", said, f"{row['wait_s']:.3f}")
+
+    def _clock(self, rows: Sequence[Row]) -> None:
+        clock, spent = rows[-1]["clock_s"], sum(row["wall_s"] for row in rows)
+        if clock == clock and abs(spent - clock) > CLOCK_S + CLOCK_SHARE * clock:
+            self.note("clock_s", f"about {spent:.3f}, the sum of the rounds", f"{clock:.3f}")
+
+
+class _Derived:
+    """A round as it follows from the state it starts in and the recorded raw outputs.
+
+    Attributes
+    ----------
+    calls : list of (recorded proposal, action, status)
+        The draft's calls that the rules allow, with what its outputs say.
+    offered : list of str
+        The proposals among them.
+    goes_on : bool
+        Whether a further proposal would be allowed.
+    states : list of Environment
+        Where each verification starts.
+    answers : list of str or None
+        What the outputs of the used verifications say.
+    accepted, committed : int
+        A, and how many actions the round commits.
+    requests : list of (name, hash, recorded hash)
+        Of target and draft.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark, terminal: str, environment: Environment, row: Row
+    ) -> None:
+        self.row = row
+        self.calls: list[tuple[Row, str | None, str]] = []
+        self.offered: list[str] = []
+        self.states = [environment]
+        self.requests: list[tuple[str, str, str | None]] = []
+        self.goes_on = True
+        branch = environment.clone()
+        for i, proposal in enumerate(row["proposals"]):
+            if not self.goes_on:
+                break
+            hashed = branch.prompt("draft").sha256()
+            self.requests.append((f"proposals[{i}].context", hashed, proposal["context"]))
+            action = _parsed(benchmark, "draft", proposal["output"])
+            ends = action is not None and benchmark.is_terminal(action)
+            status = "invalid" if action is None else "proposed"
+            if ends and terminal == "probe":
+                status = "withheld"
+            self.calls.append((proposal, action, status))
+            if action is None or status == "withheld":
+                self.goes_on = False
+                break
+            self.offered.append(action)
+            branch.step(action)
+            self.goes_on = not (ends or branch.over or branch.segment != environment.segment)
+            if self.goes_on:
+                self.states.append(branch.clone())
+        asked = row["verifications"]
+        for i, (state, verification) in enumerate(zip(self.states, asked, strict=False)):
+            hashed = state.prompt("target").sha256()
+            self.requests.append((f"verifications[{i}].context", hashed, verification["context"]))
+        self.answers = [
+            _parsed(benchmark, "target", verification["output"])
+            for verification in asked
+            if verification["status"] == "used"
+        ]
+        self.accepted = 0
+        for ours, theirs in zip(self.answers, self.offered, strict=False):
+            if ours is None or ours != theirs:
+                break
+            self.accepted += 1
+        self.committed = self.accepted + (len(self.states) > self.accepted)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the round's first verification starts where the rounds before ended."""
+        first = "verifications[0].context"
+        return any(name == first and ours == theirs for name, ours, theirs in self.requests)
+
+
+def _after(
+    environment: Environment, row: Row, answers: Sequence[str | None], following: Row | None
+) -> Environment:
+    """Return the state after a round: by its outputs, or by its actions if the next fits those."""
+    recorded = [v["action"] for v in row["verifications"] if v["status"] == "used"]
+    by_output = _stepped(environment, answers)
+    if following is None or list(answers) == recorded or not following["verifications"]:
+        return by_output
+    by_action = _stepped(environment, recorded)
+    if by_action.over:
+        return by_output
+    next_hash = following["verifications"][0]["context"]
+    fits = by_action.prompt("target").sha256() == next_hash
+    return by_action if fits else by_output
+
+
+def _stepped(environment: Environment, actions: Iterable[str | None]) -> Environment:
+    state = environment.clone()
+    for action in actions:
+        state.step(action)
+    return state
+
+
+def _parsed(benchmark: Benchmark, role: Role, output: str | None) -> str | None:
+    action = None if output is None else benchmark.parse(role, output)
+    return None if action is None else canonical_action(action)
+
+
+def _short(hashed: str | None) -> str:
+    return "no hash" if hashed is None else f"{hashed[:12]}…"

@@ -1,0 +1,239 @@
+"""The commands on measured rounds: validate, identity, audit, and a pilot as evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from leapmodel.cli import main
+from leapmodel.predictions import Predictions, write_predictions
+from leapmodel.rounds import Rounds, read_rounds, write_rounds
+from leapmodel.trace import write_trace
+from tests.execution.simulated import simulate
+
+
+def leapmodel(*arguments: str | Path, width: int = 132) -> Result:
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("measured")
+    runs = {k: simulate(n_tasks=20, depth=k, follow_gold=True, diverges=0.1) for k in (1, 3, 5)}
+    for k, rounds in runs.items():
+        write_rounds(rounds, folder / f"k{k}.{'jsonl' if k == 1 else 'parquet'}")
+    one = runs[3]
+    write_rounds(one.sequential, folder / "sequential.parquet")
+    write_rounds(one.speculative, folder / "speculative.parquet")
+    write_trace(one.sequential_trace(), folder / "trace.parquet")
+    steps = one.sequential.committed[["task", "run", "step", "action"]]
+    write_predictions(
+        Predictions.from_frame(steps.assign(draft="scripted draft", latency_s=0.08)),
+        folder / "predicted.parquet",
+    )
+    (folder / "probe.json").write_text(json.dumps({"draft_latency_s": 0.05, "machine": "this"}))
+    return folder
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_validate_fits_the_screen(folder: Path, width: int):
+    files = [folder / name for name in ("k1.jsonl", "k3.parquet", "k5.parquet")]
+    predicted = ["--predictions", folder / "predicted.parquet"]
+    result = leapmodel("validate", *files, *predicted, width=width)
+    assert result.exit_code == 0, result.output
+    table = result.output.split("Eq. 4: ")[0]
+    assert max(map(len, table.splitlines())) <= width
+    # a cell too wide for its column would end so; the headings q₁ q₂ … do too
+    assert "…" not in table.replace("q₁ q₂ …", "")
+    for words in ("i.i.d.", "no idle", "β repl.", "β meas.", "before the run (ex ante)"):
+        assert words in result.output
+
+
+def test_validate_says_the_same_as_json(folder: Path):
+    shown = leapmodel("validate", folder / "k3.parquet").output
+    value = json.loads(leapmodel("validate", folder / "k3.parquet", "--json").output)
+    row = value["rows"][0]
+    assert f"{row['speedup_eq4']:.2f}" in shown
+    assert f"{row['error']:+.2f} ± {row['error_se']:.2f}" in shown
+    low, high = row["speedup_measured_ci95"]
+    assert f"{low:.2f} to {high:.2f}" in shown
+    assert value["sentence"] in shown
+    assert row["ex_ante"] is None
+    assert sum(row["parts"].values()) == pytest.approx(-row["error"])
+
+
+def test_a_trace_first_or_the_sequential_arm_apart(folder: Path):
+    ways = [
+        ["trace.parquet", "speculative.parquet"],
+        ["speculative.parquet", "sequential.parquet"],
+        ["k3.parquet"],
+    ]
+    rows = [
+        json.loads(leapmodel("validate", *(folder / name for name in files), "--json").output)
+        for files in ways
+    ]
+    first, *others = (value["rows"] for value in rows)
+    assert len(first) == 1
+    for other in others:
+        assert other[0]["speedup_measured"] == pytest.approx(first[0]["speedup_measured"], rel=1e-2)
+        assert other[0]["speedup_eq4"] == pytest.approx(first[0]["speedup_eq4"])
+
+
+def test_the_latency_from_a_probe(folder: Path):
+    question = ["validate", folder / "k3.parquet", "--predictions", folder / "predicted.parquet"]
+    terms = [
+        json.loads(leapmodel(*question, *more, "--json").output)["rows"][0]["ex_ante"]["draft_term"]
+        for more in ([], ["--draft-latency", "0.05"], ["--probe", folder / "probe.json"])
+    ]
+    assert terms[1] == terms[2] == pytest.approx(terms[0] * 5 / 8)
+
+
+def test_validate_draws(folder: Path):
+    path = folder / "validation.png"
+    result = leapmodel("validate", folder / "k3.parquet", "--plot", path)
+    assert result.exit_code == 0, result.output
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_measured_run_is_evidence(folder: Path):
+    question = ["predict", folder / "trace.parquet", "--rounds", folder / "k3.parquet"]
+    shown = leapmodel(*question, "--k", "1:3")
+    assert shown.exit_code == 0, shown.output
+    assert "draft: the rounds of a measured run; " in shown.output
+    named = json.loads(leapmodel(*question, "--draft-name", "scripted draft", "--json").output)
+    assert named["draft"] == "scripted draft"
+    chosen = leapmodel(
+        "choose",
+        folder / "trace.parquet",
+        "--draft",
+        f"pilot={folder / 'k3.parquet'}",
+        "--draft",
+        f"{folder / 'k1.jsonl'}@0.5",
+        "--k",
+        "1:2",
+        "--json",
+    )
+    value = json.loads(chosen.output)
+    assert [draft["draft"] for draft in value["drafts"]] == ["pilot", "scripted draft"]
+
+
+def test_identity(folder: Path):
+    files = [folder / "k1.jsonl", folder / "k3.parquet"]
+    shown = leapmodel("identity", *files, width=80)
+    assert shown.exit_code == 0, shown.output
+    assert "two target-only runs" in shown.output
+    value = json.loads(leapmodel("identity", *files, "--json").output)
+    shares = {
+        (row["comparison"], row["configuration"]): row["identical"] for row in value["comparisons"]
+    }
+    assert len(shares) == 3
+    assert f"{shares['two target-only runs', '']:.1%}" in shown.output
+
+
+def test_audit(folder: Path, tmp_path: Path):
+    clean = leapmodel("audit", folder / "k1.jsonl", folder / "k3.parquet")
+    assert clean.exit_code == 0, clean.output
+    assert clean.output.count(": 0 violations in 20 tasks, 40 runs, ") == 2
+    rounds = read_rounds(folder / "k3.parquet")
+    frame = rounds.frame.copy()
+    frame["verifications"] = [
+        [{**v, "output": "<tool>Teleport</tool>"} for v in asked] if i == 5 else asked
+        for i, asked in enumerate(frame["verifications"])
+    ]
+    write_rounds(Rounds.from_frame(frame, rounds.metadata), tmp_path / "bad.jsonl")
+    found = leapmodel("audit", tmp_path / "bad.jsonl")
+    assert found.exit_code == 1
+    where = frame.iloc[5]
+    assert f"task {where['task']}, run 0, {where['arm']}, round {where['round']}: " in found.output
+    assert "expected no action, found " in found.output
+    value = json.loads(leapmodel("audit", tmp_path / "bad.jsonl", "--json").output)
+    assert value["passed"] is False
+    assert value["files"][0]["violations"][0]["task"] == where["task"]
+    other = leapmodel("audit", folder / "k1.jsonl", "--setting", "seed=7")
+    assert other.exit_code == 1
+
+
+BAD_USAGE = {
+    "two traces": (["validate", "trace.parquet", "trace.parquet"], "expected one trace and rounds"),
+    "no rounds": (["validate", "trace.parquet"], "expected a file of rounds, found "),
+    "a latency without predictions": (
+        ["validate", "k3.parquet", "--draft-latency", "1"],
+        "a draft's latency says nothing without --predictions",
+    ),
+    "two latencies": (
+        ["validate", "k3.parquet", "--draft-latency", "1", "--probe", "probe.json"],
+        "expected --draft-latency or --probe, found both",
+    ),
+    "no file": (["audit"], "Missing argument 'ROUNDS…'"),
+    "no such benchmark": (["audit", "k3.parquet", "--benchmark", "plan"], "did you mean planning?"),
+    "no such setting": (["audit", "k3.parquet", "--setting", "size=3"], "benchmark planning: "),
+    "no setting": (["audit", "k3.parquet", "--setting", "seed"], "expected KEY=VALUE"),
+    "another draft": (
+        ["predict", "trace.parquet", "--rounds", "k3.parquet", "--draft-name", "big"],
+        "the rounds hold the drafts scripted draft: not 'big'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_USAGE)
+def test_bad_usage_is_one_line_and_exit_2(folder: Path, case: str, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments, said = BAD_USAGE[case]
+    result = leapmodel(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+BAD_DATA = {
+    "a missing file": (["validate", "gone.parquet"], "no such file or directory"),
+    "a trace to audit": (["audit", "trace.parquet"], "expected a rounds file, found a 'trace'"),
+    "one arm alone": (["validate", "speculative.parquet"], "expected a sequential arm, or a trace"),
+    "no speculative arm": (["validate", "sequential.parquet"], "expected a speculative arm"),
+    "a probe that is none": (
+        ["validate", "k3.parquet", "--predictions", "predicted.parquet", "--probe", "k1.jsonl"],
+        "k1.jsonl: expected a JSON object, found something else",
+    ),
+    "nothing to compare": (["identity", "sequential.parquet"], "expected two runs of one task"),
+    "rounds where a trace belongs": (["describe", "k3.parquet"], "expected a trace file, found a"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_is_one_line_and_exit_1(folder: Path, case: str, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments, said = BAD_DATA[case]
+    result = leapmodel(*arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_a_half_written_line_is_named(folder: Path, tmp_path: Path):
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes((folder / "k1.jsonl").read_bytes()[:-30])
+    for command in ("validate", "identity"):
+        result = leapmodel(command, path)
+        assert result.exit_code == 1
+        assert "(the file ends inside this line)" in result.output
+    lenient = leapmodel("validate", path, "--lenient")
+    assert lenient.exit_code == 0, lenient.output
+    assert "dropped 1 task, kept 19" in lenient.output
+
+
+def test_names_and_numbers_that_a_file_may_hold(tmp_path: Path):
+    rounds = simulate(n_tasks=11)
+    frame = rounds.frame.assign(draft="$x_\x1b[31m")
+    odd = {**rounds.metadata, "warnings": {"a": 1}, "draft": 7, "terminal": ["?"], "target": 3}
+    write_rounds(Rounds.from_frame(pd.DataFrame(frame), odd), tmp_path / "odd.jsonl")
+    for command in ("validate", "identity"):
+        result = leapmodel(command, tmp_path / "odd.jsonl")
+        assert result.exit_code == 0, result.output
+        assert "\x1b" not in result.output
+    assert (
+        leapmodel("validate", tmp_path / "odd.jsonl", "--plot", tmp_path / "p.svg").exit_code == 0
+    )
