@@ -2,16 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# vLLM for CPUs pins much, so it has an environment of its own.
+ENGINE := .venv-engine
+ENGINE_BIN := $(ENGINE)/bin
 DEMO := demo-output
 OPENAGI := traces/reconstructed/openagi
 
-.PHONY: help demo test lint bench build clean
+.PHONY: help demo test lint bench build engine test-engine clean
 help:
 	@echo "make demo    predict the speedup of a workload that ships with the project"
 	@echo "make test    set up and run the tests"
 	@echo "make lint    types and style"
 	@echo "make bench   speed, printed as ratios measured in one run"
 	@echo "make build   source archive and wheel, in dist/"
+	@echo "make engine  an environment with vLLM for CPUs and what training needs, in $(ENGINE)"
+	@echo "make test-engine    the tests that start real servers, in it"
 	@echo "make clean   remove what the others made"
 
 # One environment; each stamp says which extras are in it and is older than what they depend on.
@@ -58,5 +63,23 @@ bench: $(VENV)/core
 build: $(VENV)/build
 	$(BIN)/python -m build --outdir dist .
 
+# torch comes first, for CPUs: what training needs would bring the build for GPUs.
+$(ENGINE)/core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "leapmodel needs Python 3.11 or newer; say which with: make PYTHON=python3.12 engine"; exit 1; }
+	@echo "setting up $(ENGINE) (once, a few minutes and 2.5 GB)"
+	@test -x $(ENGINE_BIN)/python || $(PYTHON) -m venv $(ENGINE)
+	@$(ENGINE_BIN)/pip install -q --disable-pip-version-check -e .
+	@touch $@
+$(ENGINE)/engine: $(ENGINE)/core leapmodel/execution/cpu_engine.py
+	@$(ENGINE_BIN)/python -m leapmodel.execution.cpu_engine
+	@$(ENGINE_BIN)/pip install -q --disable-pip-version-check -e '.[execution,train,test]'
+	@touch $@
+
+engine: $(ENGINE)/engine
+
+test-engine: $(ENGINE)/engine
+	$(ENGINE_BIN)/pytest -q tests/engine
+
 clean:
-	rm -rf $(VENV) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

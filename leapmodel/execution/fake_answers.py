@@ -85,10 +85,11 @@ class Answer:
     token_s: float | None = None
     tokens: int | None = None
 
-    def pieces(self, max_tokens: int | None) -> tuple[list[str], str]:
+    def pieces(self, max_tokens: int, *, beyond: bool = False) -> tuple[list[str], str]:
         """Return the texts of the completion tokens, and why they end.
 
-        The token that ends a text says nothing, but takes its time and counts, as in vLLM.
+        The token that ends a text says nothing, but takes its time and counts, as in vLLM. Beyond
+        it (``ignore_eos``) go more that say nothing, to ``max_tokens``.
 
         Examples
         --------
@@ -108,7 +109,9 @@ class Answer:
             while len(pieces) > self.tokens:  # say the rest with the last token
                 pieces[-2:] = ["".join(pieces[-2:])]
             pieces += [""] * (self.tokens - len(pieces))
-        if max_tokens is not None and len(pieces) > max_tokens:
+        if beyond:
+            pieces += [""] * (max_tokens + 1 - len(pieces))
+        if len(pieces) > max_tokens:
             return pieces[:max_tokens], "length"
         return pieces, "stop"
 

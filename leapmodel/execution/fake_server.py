@@ -205,6 +205,7 @@ class FakeServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/health", self._health)
+        app.router.add_get("/version", self._version)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_post("/reset_prefix_cache", self._reset_prefix_cache)
         app.router.add_post("/v1/load_lora_adapter", self._load_adapter)
@@ -243,6 +244,9 @@ class FakeServer:
 
     async def _health(self, request: web.Request) -> web.Response:
         return web.Response()
+
+    async def _version(self, request: web.Request) -> web.Response:
+        return web.json_response({"version": "fake"})
 
     async def _models(self, request: web.Request) -> web.Response:
         cards = [{"id": self.model, "root": self.model, "parent": None}]
@@ -312,8 +316,10 @@ class FakeServer:
         arrived = time.perf_counter()
         try:
             body = json.loads(await http.read())
-            messages = body["messages"]
+            messages = [dict(message) for message in body["messages"]]
             model = body.get("model") or self.model
+            if any(body.get(limit) == 0 for limit in ("max_tokens", "max_completion_tokens")):
+                raise ValueError("max_tokens must be at least 1, got 0.")
         except (ValueError, KeyError, TypeError) as error:
             return _refused(400, f"{type(error).__name__}: {error}")
         asked = FakeRequest(len(self.requests), model, messages, body, arrived)
@@ -356,7 +362,8 @@ class FakeServer:
             )
         try:
             answer = constrained(answer_to(self.answers, asked), constraint_of(asked.body))
-            pieces, reason = answer.pieces(limit or self.max_model_len - asked.prompt_tokens)
+            limit = limit or self.max_model_len - asked.prompt_tokens
+            pieces, reason = answer.pieces(limit, beyond=bool(asked.body.get("ignore_eos")))
         except UsageError as error:
             return _refused(400, str(error))
         except Exception as error:

@@ -185,7 +185,10 @@ class Server:
         if self._process.returncode is not None:
             return self._process.returncode
         # Left unreaped, so that its number, which is the group's, is not given to another.
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        try:
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:  # another thread is just reaping it
+            return self._process.returncode
         if ended is None:
             return None
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status

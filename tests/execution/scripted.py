@@ -136,13 +136,14 @@ def measure(
     **options: Any,
 ) -> Journal:
     """Record a run in a folder."""
+    stalled_s = options.pop("stalled_s", 5)
 
     async def work() -> Journal:
         async with AsyncExitStack() as stack:
 
             async def opened(server: FakeServer, role: str) -> Endpoint:
                 return await stack.enter_async_context(
-                    Endpoint(server.url, "fake", role=role, stalled_s=options.pop("stalled_s", 5))
+                    Endpoint(server.url, "fake", role=role, stalled_s=stalled_s)
                 )
 
             models = Models(

@@ -20,18 +20,23 @@ class Health(BaseHTTPRequestHandler):
         pass
 
 
-doing = os.environ.get("STUB", "")
-print("arguments:", *sys.argv[1:])
-print("key:", os.environ.get("VLLM_API_KEY"))
-child = subprocess.Popen(["sleep", "1000"])  # the engine's own process
-print("child:", child.pid, flush=True)
-if doing == "die":
-    print("(EngineCore) ValueError: no memory for the KV cache")
-    print("RuntimeError: Engine core initialization failed. See root cause above.")
-    sys.exit(3)
-if doing == "never ready":
-    time.sleep(1000)
-if doing == "stubborn":
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-port = int(sys.argv[sys.argv.index("--port") + 1])
-HTTPServer(("127.0.0.1", port), Health).serve_forever()
+def main() -> None:
+    doing = os.environ.get("STUB", "")
+    print("arguments:", *sys.argv[1:])
+    print("key:", os.environ.get("VLLM_API_KEY"))
+    child = subprocess.Popen(["sleep", "1000"])  # the engine's own process
+    print("child:", child.pid, flush=True)
+    if doing == "die":
+        print("(EngineCore) ValueError: no memory for the KV cache")
+        print("RuntimeError: Engine core initialization failed. See root cause above.")
+        sys.exit(3)
+    if doing == "never ready":
+        time.sleep(1000)
+    if doing == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    port = int(sys.argv[sys.argv.index("--port") + 1])
+    HTTPServer(("127.0.0.1", port), Health).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -111,8 +111,8 @@ def test_one_that_does_not_start_is_named_with_its_cause_and_the_other_stopped(
 
 
 def test_one_that_is_never_ready_is_given_up(config: ServingConfig):
-    slow = replace(doing(config, "draft", "never ready"), start_timeout_s=0.5)
-    with pytest.raises(EngineError, match=r"the draft's server was not ready after"):  # noqa: SIM117
+    slow = replace(doing(config, "target", "never ready"), start_timeout_s=0.5)
+    with pytest.raises(EngineError, match=r"the target's server was not ready after"):  # noqa: SIM117
         with serving(slow):
             pass
 

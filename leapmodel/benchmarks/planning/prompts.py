@@ -6,7 +6,6 @@ target is asked for a thought and then the action; the draft for the action alon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from leapmodel.actions import TERMINATE
@@ -15,12 +14,12 @@ from leapmodel.benchmarks.planning.tools import TOOLS
 
 STOP_WORD = "TERMINATE"
 """What a model writes between the tags when the plan is complete."""
-_TAGGED = re.compile(r"<tool>(.*?)</tool>", re.DOTALL)
+_OPEN, _CLOSE = "<tool>", "</tool>"
 
 _TARGET_SYSTEM = (
-    "You plan work with expert tools, one tool at a time. Tools:\n"
-    + "\n".join(f"- {name}: {use}" for name, use in TOOLS.items())
-    + f"\nThink briefly, then write the next tool as <tool>name</tool>,"
+    "You plan work with expert tools, one tool at a time. They work in English. Tools: "
+    + ", ".join(TOOLS)
+    + f".\nThink briefly, then write the next tool as <tool>name</tool>,"
     f" or <tool>{STOP_WORD}</tool> when the plan is complete."
 )
 _DRAFT_SYSTEM = (
@@ -43,8 +42,8 @@ def draft_prompt(text: str, committed: Sequence[str | None], max_tokens: int) ->
 def parse_tool(text: str) -> str | None:
     """Return the canonical action in an answer: the last tag pair's tool.
 
-    Text before it may name other tools. An unknown tool, an empty pair or no pair at all is no
-    action; so is an answer with anything but blank space after the pair, which went on past it.
+    Text before it may name other tools, and text behind it is ignored. An unknown tool, an empty
+    pair or no pair at all is no action.
 
     Examples
     --------
@@ -53,10 +52,12 @@ def parse_tool(text: str) -> str | None:
     >>> parse_tool("<tool>TERMINATE</tool>"), parse_tool("<tool>Teleport</tool>")
     ('<terminate/>', None)
     """
-    found = _TAGGED.findall(text)
-    if not found:
+    # From the end, so that an answer of a thousand opening tags takes no longer than any other.
+    end = text.rfind(_CLOSE)
+    begin = text.rfind(_OPEN, 0, max(end, 0))
+    if begin < 0:
         return None
-    name = " ".join(found[-1].split("<tool>")[-1].split())
+    name = " ".join(text[begin + len(_OPEN) : end].split())
     if name == STOP_WORD:
         return TERMINATE
     return name if name in TOOLS else None
