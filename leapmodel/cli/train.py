@@ -15,7 +15,14 @@ from leapmodel.execution.training.pairs import (
     pairs_from_trace,
     read_pairs,
 )
-from leapmodel.execution.training.sft import PAPER, Recipe, new_folder, recipe_for, train_draft
+from leapmodel.execution.training.sft import (
+    LONGEST,
+    PAPER,
+    Recipe,
+    new_folder,
+    recipe_for,
+    train_draft,
+)
 from leapmodel.files import kind_of
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
@@ -62,6 +69,14 @@ from leapmodel.trace import read_trace
     "--continue", "adapter", type=click.Path(), metavar="ADAPTER", help="Go on with this adapter."
 )
 @click.option(
+    "--longest",
+    type=click.IntRange(min=1),
+    default=LONGEST,
+    show_default=True,
+    metavar="TOKENS",
+    help="Refuse a pair with more tokens.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
@@ -83,6 +98,7 @@ def command(
     supervision: str,
     full: bool,
     adapter: str | None,
+    longest: int,
     seed: int,
 ) -> None:
     """Fine-tune a draft on canonical actions alone, without the target's reasoning (Sec. 3.3).
@@ -112,6 +128,7 @@ def command(
             output,
             recipe,
             adapter=adapter,
+            longest=longest,
             progress=lambda step, steps: bar.update(task, completed=step, total=steps),
         )
     click.echo(done.summary())

@@ -96,3 +96,14 @@ def _wanted(assignment: Assignment) -> str:
     if assignment.wanted == "picture":
         return "picture"
     return f"{assignment.wanted} in {assignment.wanted_language}"
+
+
+def reading(assignment: Assignment) -> str:
+    """Return what an assignment's words mean, and nothing of what is to be done about it.
+
+    Examples
+    --------
+    >>> reading(Assignment("picture", "caption", ("grainy",), wanted_language="German"))
+    'A picture is given: grainy. Wanted: caption in German.'
+    """
+    return f"{_given(assignment)} Wanted: {_wanted(assignment)}."

@@ -93,7 +93,8 @@ def fit(
     """
     transformers = require("transformers", EXTRA)
     require("accelerate", EXTRA)  # Trainer's own message about it speaks of another extra
-    on_gpu = require("torch", EXTRA).cuda.is_available()
+    cuda = require("torch", EXTRA).cuda
+    on_gpu = cuda.is_available()
     metric = {"loss": "loss", "exact-match": "exact_match"}[how.select]
     with tempfile.TemporaryDirectory(prefix="leapmodel-train-") as folder:
         arguments = transformers.TrainingArguments(
@@ -107,7 +108,7 @@ def fit(
             weight_decay=0.0,
             seed=how.seed,
             use_cpu=not on_gpu,
-            bf16=True,
+            bf16=not on_gpu or cuda.is_bf16_supported(),
             train_sampling_strategy="group_by_length",
             length_column_name="length",
             remove_unused_columns=False,

@@ -10,14 +10,15 @@ them.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leapmodel.actions import TERMINATE
-from leapmodel.benchmarks import Prompt
+from leapmodel.benchmarks import Split
 from leapmodel.benchmarks.planning import PlanningBenchmark
+from leapmodel.benchmarks.planning.thoughts import reading
 from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.errors import UsageError
 from leapmodel.execution.extras import require
@@ -30,6 +31,9 @@ N_TEXTS = 4000
 PRETRAINING = Fitting(learning_rate=2e-3, epochs=1, batch_size=16)
 _MORE_TASKS = 10_000
 """Added to the benchmark's seed, it gives other tasks of the same kind."""
+_KEPT_APART: tuple[Split, ...] = ("train", "test")
+_TEACHER: tuple[Split, ...] = ("teacher",)
+_ALL: tuple[Split, ...] = (*_KEPT_APART, *_TEACHER)
 _LONGEST_HISTORY = 6
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -91,8 +95,8 @@ def make_tiny(
     torch, transformers = require("torch", EXTRA), require("transformers", EXTRA)
     rng = random.Random(seed)
     benchmark = PlanningBenchmark()
-    contexts = random_contexts(benchmark, n_texts, rng)
-    tokenizer = make_tokenizer(contexts)
+    texts = texts_to_read(benchmark, n_texts, rng)
+    tokenizer = make_tokenizer(texts)
     torch.manual_seed(seed)
     shape = SHAPES[size]
     model = transformers.Qwen3ForCausalLM(
@@ -111,39 +115,48 @@ def make_tiny(
             pad_token_id=tokenizer.pad_token_id,
         )
     )
-    asked = [(prompt.messages, answer) for prompt, answer in contexts]
-    examples = encode(tokenizer, asked, longest=CONTEXT)
-    system = _shared(examples)
-    whole = [Example(one.input_ids, len(one.input_ids) - system - 1) for one in examples]
+    examples = encode(tokenizer, texts, longest=CONTEXT)
+    instructions = _shared(examples)
+    whole = [Example(one.input_ids, len(one.input_ids) - instructions - 1) for one in examples]
     fit(model, tokenizer, whole, [], PRETRAINING, progress=progress)
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def random_contexts(
+def texts_to_read(
     benchmark: PlanningBenchmark, n: int, rng: random.Random
-) -> list[tuple[Prompt, str]]:
-    """Return draft prompts with committed actions and answers that are drawn at random."""
-    kept_apart = {task.text for split in ("train", "test") for task in benchmark.tasks(split)}
+) -> list[tuple[Sequence[Mapping[str, str]], str]]:
+    """Return (messages, answer): half draft prompts with a random action, half with a gloss.
+
+    A gloss says what the words of a task mean. It stands for what a model of the size that the
+    paper drafts with knows of English; what is to be done about it is not said.
+    """
+    kept_apart = {task.text for split in _KEPT_APART for task in benchmark.tasks(split)}
     others = PlanningBenchmark(benchmark.seed + _MORE_TASKS)
     tasks = [
-        task
-        for split in ("train", "test", "teacher")
-        for task in others.tasks(split)
+        (task, assignment)
+        for known, splits in ((others, _ALL), (benchmark, _TEACHER))
+        for split in splits
+        for task, assignment in known.assignments(split)
         if task.text not in kept_apart
-    ] + benchmark.tasks("teacher")
+    ]
     tools = list(TOOLS)
-    found = []
-    for _ in range(n):
-        environment = benchmark.start(rng.choice(tasks))
+    found: list[tuple[Sequence[Mapping[str, str]], str]] = []
+    for number in range(n):
+        task, assignment = rng.choice(tasks)
+        environment = benchmark.start(task)
         for _ in range(rng.randrange(_LONGEST_HISTORY + 1)):
             environment.step(rng.choice(tools))
-        action = rng.choice([*tools, TERMINATE])
-        found.append((environment.prompt("draft"), benchmark.answer("draft", action)))
+        messages = environment.prompt("draft").messages
+        if number % 2:
+            found.append((messages, benchmark.answer("draft", rng.choice([*tools, TERMINATE]))))
+        else:
+            asked = {"role": "user", "content": f"Task: {task.text}\nIn short:"}
+            found.append(((*messages[:-1], asked), reading(assignment)))
     return found
 
 
-def make_tokenizer(contexts: Sequence[tuple[Prompt, str]]) -> Any:
+def make_tokenizer(texts: Sequence[tuple[Sequence[Mapping[str, str]], str]]) -> Any:
     """Train a byte-level BPE tokenizer on prompts and answers, with a chat template."""
     tokenizers, transformers = require("tokenizers", EXTRA), require("transformers", EXTRA)
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -155,12 +168,14 @@ def make_tokenizer(contexts: Sequence[tuple[Prompt, str]]) -> Any:
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = [
-        text
-        for prompt, answer in contexts
-        for text in (*(message["content"] for message in prompt.messages), answer)
-    ]
-    bpe.train_from_iterator(texts, trainer)
+    bpe.train_from_iterator(
+        (
+            text
+            for messages, answer in texts
+            for text in (*(message["content"] for message in messages), answer)
+        ),
+        trainer,
+    )
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token="<|im_end|>",
