@@ -12,8 +12,11 @@ from .errors import DataError as DataError
 from .errors import LeapModelError as LeapModelError
 from .errors import LeapModelWarning as LeapModelWarning
 from .errors import UsageError as UsageError
+from .identity import TrajectoryIdentity as TrajectoryIdentity
+from .identity import trajectory_identity as trajectory_identity
 from .importers import import_log as import_log
 from .importers import import_predictions as import_predictions
+from .measured_draft import draft_from_rounds as draft_from_rounds
 from .money import Prices as Prices
 from .prediction import Prediction as Prediction
 from .predictions import Predictions as Predictions
@@ -34,3 +37,5 @@ from .sensitivity import sensitivity as sensitivity
 from .trace import Trace as Trace
 from .trace import read_trace as read_trace
 from .trace import write_trace as write_trace
+from .validation import Validation as Validation
+from .validation import validate as validate

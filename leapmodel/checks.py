@@ -238,6 +238,13 @@ class ColumnChecks:
             raise self._error(row, column, expected, found)
         self._first_reason.setdefault(row, (column, expected, found))
 
+    def problems(self) -> list[tuple[int | None, DataError]]:
+        """Return every row marked, with the first reason for it, and every unreadable line."""
+        marked = [
+            (row, self._error(row, *reason)) for row, reason in sorted(self._first_reason.items())
+        ]
+        return [*((None, error) for error, _ in self.table.bad_lines), *marked]
+
     def dropped(self, task_of_row: Sequence[str | None]) -> list[Dropped]:
         """Return the tasks that must go, each once, with its first reason: marked, or unreadable.
 

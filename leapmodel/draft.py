@@ -1,8 +1,9 @@
 """A draft, as far as a prediction needs it: how often it is right, what a call costs, how we know.
 
 Four origins give the same object: figures a person states (:func:`stated_draft`), teacher-forced
-predictions (:func:`draft_from_predictions`), an independent run (:func:`draft_from_run`), and
-later a measured run or a model learned from the trace itself.
+predictions (:func:`draft_from_predictions`; also those of a model learned from the trace itself),
+an independent run (:func:`draft_from_run`), and the rounds of a measured speculative run
+(:mod:`leapmodel.measured_draft`).
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def stated_draft(
     if not len(values) or not ((values >= 0) & (values <= 1)).all():
         raise UsageError(f"acceptance: expected numbers from 0 to 1, found {_listed(values)}")
     said = _listed(values)
-    price, unit = _stated_cost(latency_s, cost)
+    price, unit = stated_cost(latency_s, cost)
     words = f"{latency_s:g} s a call" if latency_s is not None else f"{cost:g} target steps a call"
     return Draft(
         name,
@@ -214,11 +215,11 @@ def draft_from_predictions(
     counts, at_last = _counts(of, steps, same)
     label = name or chosen.draft_names[0]
     facts = _hit_facts(of, steps)
-    _require_known(facts, label)
+    require_known(facts, label)
     conditional = _unknown_condition(steps) if same else []
     timed = np.isfinite(aligned.latency_s)
     if latency_s is not None or cost is not None:
-        price, unit = _stated_cost(latency_s, cost)
+        price, unit = stated_cost(latency_s, cost)
         conditional.append(f"the draft's {unit} a call, as stated")
     elif timed.any():
         seconds = np.where(timed, aligned.latency_s, 0.0).sum(axis=0)
@@ -292,7 +293,7 @@ def draft_from_run(
     same = evidence_trace is None
     compared = compare_runs(of, run)
     facts = _hit_facts(of, compared.steps)
-    _require_known(facts, name)
+    require_known(facts, name)
     conditional = _unknown_condition(compared.steps) if same else []
     run_warnings = [
         f"{name}: the tool {tool} is used often by one of the two runs and never by the other:"
@@ -322,7 +323,7 @@ def draft_from_run(
     if (trend := _trend_with_length(of, compared.steps)) is not None:
         run_warnings.append(f"{name}: {trend}")
     if latency_s is not None or cost is not None:
-        price, unit = _stated_cost(latency_s, cost)
+        price, unit = stated_cost(latency_s, cost)
         conditional.append(f"the draft's {unit} a call, as stated")
     else:
         price = DraftCost(
@@ -346,7 +347,8 @@ def draft_from_run(
     )
 
 
-def _stated_cost(latency_s: float | None, cost: float | None) -> tuple[DraftCost, str]:
+def stated_cost(latency_s: float | None, cost: float | None) -> tuple[DraftCost, str]:
+    """Return a cost that somebody states in one of two units, and the unit in words."""
     if (latency_s is None) == (cost is None):
         raise UsageError("state either the draft's seconds a call or its cost in target steps")
     value = latency_s if latency_s is not None else cost
@@ -398,7 +400,8 @@ def _trend_with_length(trace: Trace, steps: StepHits) -> str | None:
     )
 
 
-def _require_known(facts: dict[str, float | int], name: str) -> None:
+def require_known(facts: dict[str, float | int], name: str) -> None:
+    """Refuse evidence without a single known outcome."""
     if not facts["known"]:
         raise DataError(
             name, expected="at least one step whose outcome is known", found="none in common"

@@ -80,7 +80,7 @@ def read_table(
         The file. Parquet is recognised by its first bytes, not by its name.
     kind : str
         ``"trace"``, ``"predictions"``, ``"rounds"`` or ``"pairs"``: what the caller wants; a
-        file that says it is something else is refused.
+        file that says it is something else is refused. Empty: whatever it is.
     lenient : bool, default False
         Keep going past a JSON line that can't be read, and list it in ``bad_lines``.
     truncated_ok : bool, default False
@@ -111,7 +111,7 @@ def read_table(
     else:
         table = _read_json_lines(path, lenient, truncated_ok)
     said = table.metadata.get("leapmodel")
-    if said is not None and said != kind:
+    if said is not None and kind and said != kind:
         raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
     version = table.metadata.get("version", FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
@@ -125,19 +125,32 @@ def read_table(
     return table
 
 
-def kind_of(path: str | Path) -> str | None:
-    """Return what kind of file this says it is, or None if it does not say.
+def kind_of(path: str | Path) -> str:
+    """Return which of the project's formats a file is in: what it says, or its columns show.
 
     Raises
     ------
     DataError
-        If it can't be opened, or its first line is no JSON object.
+        As :func:`read_table`, if it is no table at all.
 
     Examples
     --------
     >>> kind_of("traces/reconstructed/openagi.parquet")
     'trace'
     """
+    said = _said_kind(path)
+    if said is not None:
+        return said
+    columns = set(read_table(path, kind="", lenient=True).frame.columns)
+    if {"verifications", "proposals"} <= columns:
+        return "rounds"
+    if "messages" in columns:
+        return "pairs"
+    return "trace" if "gen_s" in columns else "predictions"
+
+
+def _said_kind(path: str | Path) -> str | None:
+    """Return what a file says it is, without reading it whole; None if it does not say."""
     with open_binary(path) as stream, damage_named(path):
         head = stream.read(len(_PARQUET_MAGIC))
     if head == _PARQUET_MAGIC:
@@ -149,7 +162,7 @@ def kind_of(path: str | Path) -> str | None:
         except (ValueError, OSError):
             return None  # reading it whole says better what is wrong
     else:
-        _, about = next(iter_json_lines(path))
+        _, about = next(iter_json_lines(path), (0, {}))
     kind = about.get("leapmodel") if isinstance(about, dict) else None
     return kind if isinstance(kind, str) else None
 

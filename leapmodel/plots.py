@@ -152,6 +152,82 @@ def plot_speedup(
     return ax
 
 
+class PredictedAgainstMeasured(NamedTuple):
+    """One measured configuration and what was predicted of it.
+
+    Attributes
+    ----------
+    label : str
+        The draft and its depth.
+    measured : float
+        The speedup.
+    ci95 : tuple of (float, float), or None
+        Its interval.
+    eq4, ex_ante : float or None
+        Eq. 4 with the run's own hit rates; the prediction from before the run.
+    """
+
+    label: str
+    measured: float
+    ci95: tuple[float, float] | None
+    eq4: float
+    ex_ante: float | None
+
+
+def plot_validation(
+    points: Sequence[PredictedAgainstMeasured],
+    *,
+    near: float,
+    far: float,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw measured against predicted speedups, with equal axes (Fig. 4).
+
+    Filled markers are Eq. 4, hollow ones predictions from before the run; the same colour and
+    marker is one configuration. The shaded bands are errors of at most ``near`` and ``far``.
+    """
+    ax = ax or new_axes(8.4, 5.0)
+    seen = [v for p in points for v in (p.measured, p.eq4, p.ex_ante, *(p.ci95 or ())) if v]
+    low, high = min(1.0, *seen) - far, max(1.0, *seen) + far
+    line = np.array([low, high])
+    for size, shade in ((far, "0.92"), (near, "0.84")):
+        ax.fill_between(
+            line, line - size, line + size, color=shade, linewidth=0, label=f"within {size:.2f}"
+        )
+    ax.plot(line, line, color="0.4", linewidth=0.8)
+    for point, colour, marker in zip(points, cycle(COLOURS), cycle(MARKERS), strict=False):
+        if point.ci95 is not None:
+            ax.plot([point.eq4] * 2, point.ci95, color=colour, linewidth=1, alpha=0.6)
+        ax.scatter(point.eq4, point.measured, c=colour, marker=marker, label=plain(point.label))
+        if point.ex_ante is not None:
+            ax.scatter(
+                point.ex_ante, point.measured, marker=marker, facecolor="white", edgecolor=colour
+            )
+    ax.set(
+        xlim=(low, high),
+        ylim=(low, high),
+        aspect="equal",
+        anchor="W",
+        xlabel="predicted speedup",
+        ylabel="measured speedup",
+        title="Predicted against measured",
+    )
+    has_before = any(point.ex_ante is not None for point in points)
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(
+        handles[2:] + handles[:2],
+        labels[2:] + labels[:2],
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),  # it must not hide a point
+        frameon=False,
+        fontsize=8,
+        title="filled: Eq. 4" + ("; hollow: ex ante" if has_before else ""),
+        title_fontsize=7,
+    )
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
 def plot_step_times(gen_s: np.ndarray, *, ax: Axes | None = None) -> Axes:
     """Draw the distribution of generation times on a logarithmic axis, mean and median marked."""
     ax = ax or new_axes()

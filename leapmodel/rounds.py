@@ -24,11 +24,11 @@ The actions committed are those of the used verifications. Other columns are kep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -280,6 +280,52 @@ class Rounds:
         return flat.set_axis(rows, axis=0)
 
 
+@dataclass(frozen=True, order=True)
+class Configuration:
+    """Which draft proposed, and how many actions a round at most."""
+
+    draft: str
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{self.draft}, k = {self.depth}"
+
+
+def configurations(rounds: Rounds) -> list[tuple[Configuration, Rounds]]:
+    """Return the speculative rounds by draft and depth, whole runs of a task together.
+
+    A run's draft is the one that proposed first in it, or the one the metadata names; its depth is
+    the largest of its rounds.
+    """
+    frame = rounds.speculative.frame
+    if not len(frame):
+        return []
+    by_run = frame.groupby(KEY, sort=False)
+    draft = by_run["draft"].transform("first").astype(object)
+    named = _draft_name(rounds.metadata.get("draft"))
+    drafts = draft.where(draft.notna(), named)
+    depths = by_run["depth"].transform("max")
+    pairs = dict.fromkeys(zip(drafts, depths, strict=True))
+    return [
+        (
+            Configuration(str(draft), int(depth)),
+            rounds.speculative.where((drafts == draft) & (depths == depth)),
+        )
+        for draft, depth in pairs
+    ]
+
+
+def named_rounds(
+    rounds: Rounds | Sequence[Rounds] | Mapping[str, Rounds],
+) -> dict[str, Rounds]:
+    """Return one or several runs by name: their own, or ``file 1``, ``file 2``, …."""
+    if isinstance(rounds, Rounds):
+        rounds = [rounds]
+    if isinstance(rounds, Mapping):
+        return dict(rounds)
+    return {f"file {number}": one for number, one in enumerate(rounds, start=1)}
+
+
 def read_rounds(path: str | Path, *, lenient: bool = False, truncated_ok: bool = False) -> Rounds:
     """Read and check a file of rounds (Parquet or JSON Lines).
 
@@ -300,6 +346,44 @@ def read_rounds(path: str | Path, *, lenient: bool = False, truncated_ok: bool =
     table = read_table(path, kind="rounds", lenient=lenient, truncated_ok=truncated_ok)
     about = {k: v for k, v in table.metadata.items() if k not in {"leapmodel", "version"}}
     return _checked(table, about, lenient)
+
+
+class Problem(NamedTuple):
+    """A row that is no valid round: where it says it belongs, and what is wrong with it."""
+
+    task: str | None
+    run: int | None
+    arm: str | None
+    round: int | None
+    error: DataError
+
+
+def read_sound_rounds(path: str | Path) -> tuple[Rounds, list[Problem]]:
+    """Read the tasks whose rows are all valid, and say of every other row what is wrong.
+
+    Unlike lenient reading it names each bad row, and there may be no task left.
+
+    Raises
+    ------
+    DataError
+        If the file can't be read at all, or lacks a column.
+    """
+    table = read_table(path, kind="rounds", lenient=True)
+    metadata = {k: v for k, v in table.metadata.items() if k not in {"leapmodel", "version"}}
+    metadata = plain_metadata(metadata)
+    frame, checks = checked_frame(table, metadata, lenient=True)
+    in_table_order = frame.sort_index()
+    problems = []
+    for row, error in checks.problems():
+        if row is None:
+            problems.append(Problem(None, None, None, None, error))
+            continue
+        cells = in_table_order.iloc[row]
+        task, arm = (cells[n] if isinstance(cells[n], str) else None for n in ("task", "arm"))
+        problems.append(Problem(task, int(cells["run"]), arm, int(cells["round"]), error))
+    bad = {problem.task for problem in problems}
+    kept = frame[frame["task"].notna() & ~frame["task"].isin(bad)].reset_index(drop=True)
+    return Rounds(kept, metadata), problems
 
 
 def write_rounds(rounds: Rounds, path: str | Path) -> None:
@@ -337,6 +421,12 @@ _OTHERS = (
     *(name for name in REQUIRED if name not in KEY),
     *("segment", "residual_s", "clock_s", "draft", "started_s"),
 )
+
+
+def _draft_name(said: Any) -> str:
+    if isinstance(said, Mapping):
+        said = said.get("name") or said.get("model")
+    return "draft" if said is None else str(said)
 
 
 def _model(said: Any) -> str | None:

@@ -27,6 +27,8 @@ _COMMANDS = {
     "drafts": "leapmodel.cli.learned",
     "report": "leapmodel.cli.report",
     "compare": "leapmodel.cli.compare",
+    "validate": "leapmodel.cli.validate",
+    "identity": "leapmodel.cli.identity",
     "predictions-template": "leapmodel.cli.template",
     "serve": "leapmodel.cli.serve",
     "prepare": "leapmodel.cli.prepare",

@@ -56,8 +56,9 @@ def choice_options(function: F) -> F:
             multiple=True,
             metavar="[NAME=]WHAT",
             help="A candidate; repeat it. WHAT is a trace of the draft's own run, a predictions"
-            " file, or ACCEPTANCE@COST such as 0.8@0.2 (seconds a call) or 0.8@0.07x (target"
-            " steps). @COST may follow a file too, to state what a call costs on your own hardware."
+            " file, the rounds of a measured run, or ACCEPTANCE@COST such as 0.8@0.2 (seconds a"
+            " call) or 0.8@0.07x (target steps). @COST may follow a file too, to state what a call"
+            " costs on your own hardware."
             " Default: drafts that need no GPU, learned from TRACE.",
         ),
     ):

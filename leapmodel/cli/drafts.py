@@ -7,8 +7,10 @@ from pathlib import Path
 from leapmodel.cli.options import parse_numbers, report_dropped
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
 from leapmodel.errors import DataError, UsageError
-from leapmodel.files import read_table
+from leapmodel.files import kind_of
+from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.predictions import read_predictions
+from leapmodel.rounds import configurations, read_rounds
 from leapmodel.trace import Trace, read_trace
 
 
@@ -26,9 +28,10 @@ def parse_draft(
     Parameters
     ----------
     spec : str
-        ``NAME=FILE`` with a trace (an independent run) or a predictions file; ``FILE`` alone, for
-        every draft of a predictions file; ``NAME=ACCEPTANCE@COST``. ``@COST`` may follow a file
-        too. COST is seconds a call, or target steps with an ``x`` (``0.07x``).
+        ``NAME=FILE`` with a trace (an independent run), a predictions file or measured rounds;
+        ``FILE`` alone, for every draft of a file of predictions or rounds;
+        ``NAME=ACCEPTANCE@COST``. ``@COST`` may follow a file too. COST is seconds a call, or
+        target steps with an ``x`` (``0.07x``).
 
     Raises
     ------
@@ -43,7 +46,20 @@ def parse_draft(
     body, latency_s, cost = _split_cost(what)
     if not Path(body).exists():
         return [_stated(name, body, latency_s, cost, spec)]
-    if _is_predictions(body):
+    kind = _kind(body)
+    if kind == "rounds":
+        rounds = read_rounds(body, lenient=lenient)
+        report_dropped(rounds)
+        drafts = list(dict.fromkeys(one.draft for one, _ in configurations(rounds)))
+        if name and len(drafts) > 1 and name not in drafts:
+            raise UsageError(f"--draft {spec}: the file holds {', '.join(drafts)}, not {name}")
+        return [
+            draft_from_rounds(
+                trace, rounds, draft=each, latency_s=latency_s, cost=cost, name=name or each
+            )
+            for each in (drafts if name not in drafts else [name])
+        ]
+    if kind == "predictions":
         predictions = read_predictions(body, lenient=lenient)
         report_dropped(predictions)
         names = predictions.draft_names
@@ -108,10 +124,8 @@ def _stated(name: str, body: str, latency_s: float | None, cost: float | None, s
     return stated_draft(acceptance, latency_s=latency_s, cost=cost, name=name or "stated")
 
 
-def _is_predictions(path: str) -> bool:
-    """Tell a predictions file from a trace by its columns; only a trace has step times."""
+def _kind(path: str) -> str:
     try:
-        table = read_table(path, kind="predictions", lenient=True)
+        return kind_of(path)
     except DataError:
-        return False  # it says it is a trace, or reading it as one gives the better error
-    return "gen_s" not in table.frame.columns
+        return "trace"  # reading it as one gives the better error

@@ -12,6 +12,7 @@ import numpy as np
 
 from leapmodel.errors import UsageError, one_line
 from leapmodel.predictions import Predictions
+from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace, read_trace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,7 +106,7 @@ def open_trace(
     return trace
 
 
-def report_dropped(trace: Trace | Predictions) -> None:
+def report_dropped(trace: Trace | Predictions | Rounds) -> None:
     """List on standard error what lenient reading left out."""
     for dropped in trace.dropped:
         click.echo(one_line(f"leapmodel: dropped task {dropped.task}: {dropped.reason}"), err=True)

@@ -33,11 +33,13 @@ from leapmodel.cli.screen import (
 from leapmodel.cli.sketch import interval_line
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
 from leapmodel.errors import UsageError
+from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.prediction import Prediction
 from leapmodel.predictions import read_predictions
 from leapmodel.predictor import predict
 from leapmodel.probes import read_probe
 from leapmodel.replay import Terminal
+from leapmodel.rounds import read_rounds
 from leapmodel.trace import Trace, read_trace
 
 
@@ -54,7 +56,8 @@ from leapmodel.trace import Trace, read_trace
 @click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
 @click.option("--draft-run", type=click.Path(), help="Trace of an independent run of the draft.")
 @click.option("--predictions", type=click.Path(), help="The draft's predictions on the contexts.")
-@click.option("--draft-name", help="Which draft of a predictions file with several.")
+@click.option("--rounds", type=click.Path(), help="Rounds measured with the draft, as in a pilot.")
+@click.option("--draft-name", help="Which draft of a file with several.")
 @click.option(
     "--pool",
     type=click.Choice(["auto", "all", "position", "task"]),
@@ -85,6 +88,7 @@ def command(
     draft_cost: float | None,
     draft_run: str | None,
     predictions: str | None,
+    rounds: str | None,
     draft_name: str | None,
     pool: Pool,
     evidence_trace: str | None,
@@ -93,17 +97,22 @@ def command(
 ) -> None:
     """Predict the speedup of one draft on the workload in TRACE.
 
-    Say what the draft is in one of three ways: --acceptance with --draft-latency (or
-    --draft-cost), --draft-run, or --predictions.
+    Say what the draft is in one of four ways: --acceptance with --draft-latency (or
+    --draft-cost), --draft-run, --predictions, or --rounds.
     """
     check_plot_path(plot)
     ks = parse_depths(depths)
-    ways = {"--acceptance": acceptance, "--draft-run": draft_run, "--predictions": predictions}
+    ways = {
+        "--acceptance": acceptance,
+        "--draft-run": draft_run,
+        "--predictions": predictions,
+        "--rounds": rounds,
+    }
     given = [option for option, value in ways.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(given) if given else "none"
         raise UsageError(
-            f"expected one of --acceptance, --draft-run or --predictions, found {found}"
+            f"expected one of --acceptance, --draft-run, --predictions or --rounds, found {found}"
         )
     costs = {"--draft-latency": draft_latency, "--draft-cost": draft_cost, "--probe": probe}
     stated = [option for option, value in costs.items() if value is not None]
@@ -116,7 +125,7 @@ def command(
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
     for option, value, goes_with in (
         ("--pool", None if pool == "auto" else pool, draft_run),
-        ("--draft-name", draft_name, predictions),
+        ("--draft-name", draft_name, predictions or rounds),
         ("--evidence-trace", evidence_trace, draft_run or predictions),
     ):
         if value is not None and goes_with is None:
@@ -136,6 +145,12 @@ def command(
             latency_s=draft_latency,
             cost=draft_cost,
             evidence_trace=of,
+        )
+    elif rounds is not None:
+        measured = read_rounds(rounds, lenient=lenient)
+        report_dropped(measured)
+        draft = draft_from_rounds(
+            workload, measured, draft=draft_name, latency_s=draft_latency, cost=draft_cost
         )
     else:
         assert draft_run is not None

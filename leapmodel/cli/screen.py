@@ -89,15 +89,20 @@ def show_table(
     split_after : sequence of int
         The numbers of the columns after which it may be cut.
     """
-    everything = list(range(len(columns)))
-    parts = [everything]
     unbounded = out.options.update(max_width=10_000)
-    whole = Measurement.get(out, unbounded, _built(title, columns, rows, everything)).maximum
-    if whole > out.width:
-        cuts = [keys, *(cut for cut in split_after if cut > keys), len(columns)]
-        parts = [
-            [*range(keys), *range(first, last)] for first, last in pairwise(cuts) if last > first
-        ]
+
+    def fits(part: Sequence[int]) -> bool:
+        built = _built(title, columns, rows, part)
+        return Measurement.get(out, unbounded, built).maximum <= out.width
+
+    cuts = [keys, *(cut for cut in split_after if cut > keys), len(columns)]
+    pieces = [list(range(first, last)) for first, last in pairwise(cuts) if last > first]
+    parts = [[*range(keys), *pieces[0]]]
+    for piece in pieces[1:]:
+        if fits([*parts[-1], *piece]):
+            parts[-1] += piece
+        else:
+            parts.append([*range(keys), *piece])
     for number, part in enumerate(parts):
         table = _built(title if number == 0 else "", columns, rows, part)
         out.print(table)

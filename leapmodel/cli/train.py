@@ -102,9 +102,7 @@ def command(
         "select": select,
     }
     stated = {name: value for name, value in given.items() if value is not None}
-    recipe = Recipe(
-        **{**recipe_for(base, preset), **stated, "full": full, "seed": seed}  # type: ignore[arg-type]
-    )
+    recipe = Recipe(**{**recipe_for(base, preset), **stated, "full": full, "seed": seed})
     click.echo(f"leapmodel: {pairs.summary()}", err=True)
     with progress_bar() as bar:
         task = bar.add_task("training", total=None, said="steps")

@@ -156,12 +156,12 @@ def test_the_same_question_gives_the_same_answer(folder: Path):
 BAD_USAGE = {
     "no draft": (
         ["predict", "big.parquet"],
-        "expected one of --acceptance, --draft-run or --predictions, found none",
+        "expected one of --acceptance, --draft-run, --predictions or --rounds, found none",
     ),
     "two drafts": (
         ["predict", "big.parquet", "--acceptance", "1", "--draft-run", "small.parquet"],
-        "expected one of --acceptance, --draft-run or --predictions, found --acceptance and"
-        " --draft-run",
+        "expected one of --acceptance, --draft-run, --predictions or --rounds, found"
+        " --acceptance and --draft-run",
     ),
     "no cost": (
         ["predict", "big.parquet", "--acceptance", "0.8"],

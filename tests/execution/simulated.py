@@ -17,7 +17,7 @@ from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.rounds import Rounds
 
 NO_ACTION = "I can't say."
-RESIDUAL_S = 0.001
+TOKEN_S = 0.025
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,9 @@ def simulate(
     tool_s: float = 0.0,
     diverges: float = 0.0,
     runs: int = 1,
+    tokens: tuple[int, int] = (10, 60),
+    residual_s: float = 0.001,
+    follow_gold: bool = False,
     arms: Sequence[str] = ("sequential", "speculative"),
     gather: bool = False,
     metadata: dict[str, Any] | None = None,
@@ -110,7 +113,10 @@ def simulate(
                     if random.Random(f"{seed}{task}{run}").random() < diverges
                     else ""
                 )
-                models = _Models(benchmark, speaker, f"{seed}{salt}", agreement, call_s, tool_s)
+                models = _Models(
+                    benchmark, speaker, f"{seed}{salt}", agreement, call_s, tool_s, tokens,
+                    residual_s, task.gold if follow_gold else None,
+                )  # fmt: skip
                 k = depth if arm == "speculative" else 0
                 rows += models.run(task, run, arm, k, gather)
     about = {
@@ -135,9 +141,13 @@ class _Models:
         agreement: float,
         call_s: float,
         tool_s: float,
+        tokens: tuple[int, int],
+        residual_s: float,
+        gold: Sequence[str] | None,
     ) -> None:
         self.benchmark, self.speaker, self.seed = benchmark, speaker, seed
         self.agreement, self.call_s, self.tool_s = agreement, call_s, tool_s
+        self.tokens, self.residual_s, self.gold = tokens, residual_s, gold
 
     def _rng(self, prompt: Prompt) -> random.Random:
         return random.Random(hashlib.sha256((self.seed + prompt.sha256()).encode()).hexdigest())
@@ -151,9 +161,13 @@ class _Models:
         """Return output, seconds and tokens; of a context always the same."""
         rng = self._rng(prompt)
         action = self._drawn(rng, 0.02)
+        if self.gold is not None:
+            done = prompt.messages[-1]["content"].splitlines()[-1].removeprefix("Done: ")
+            at = 0 if done == "nothing yet" else done.count(", ") + 1
+            action = self.gold[at] if at < len(self.gold) else self.speaker.terminal
         text = NO_ACTION if action is None else self.speaker.write(action)
-        tokens = rng.randint(10, 60)
-        return text, 0.025 * tokens, tokens
+        tokens = rng.randint(*self.tokens)
+        return text, TOKEN_S * tokens, tokens
 
     def draft(self, environment: Any) -> str:
         rng = self._rng(environment.prompt("draft"))
@@ -242,9 +256,10 @@ class _Models:
         parts = draft_model_s + proposal_tool_s + wall + target_tool_s
         row = {
             "segment": segment, "depth": depth, "proposed": len(offered), "accepted": accepted,
-            "committed": committed, "wall_s": parts + RESIDUAL_S, "draft_model_s": draft_model_s,
+            "committed": committed, "wall_s": parts + self.residual_s,
+            "draft_model_s": draft_model_s,
             "proposal_tool_s": proposal_tool_s, "wait_s": wait, "idle_s": wall - wait,
-            "target_tool_s": target_tool_s, "residual_s": RESIDUAL_S,
+            "target_tool_s": target_tool_s, "residual_s": self.residual_s,
             "draft": "scripted draft" if depth else None,
             "proposals": proposals, "verifications": verifications,
         }  # fmt: skip

@@ -319,7 +319,7 @@ def test_both_arms_commit_the_same_where_the_target_depends_on_the_context_alone
     assert rounds.committed_actions("sequential") == rounds.committed_actions("speculative")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.integers(0, 99),
     st.integers(0, 5),

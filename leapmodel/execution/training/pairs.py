@@ -354,7 +354,7 @@ def _checked(table: Table, metadata: dict[str, Any]) -> Pairs:
 
 def _messages(table: Table, name: str, *, nullable: bool) -> pd.Series:
     """Return a column of chat messages as lists of plain objects."""
-    found = []
+    found: list[list[dict[str, Any]] | None] = []
     for row, value in enumerate(table.frame[name]):
         if nullable and (value is None or (isinstance(value, float) and value != value)):
             found.append(None)

@@ -1,0 +1,74 @@
+"""``leapmodel identity``: how often runs of the same tasks commit the same decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leapmodel.cli.options import json_option
+from leapmodel.cli.screen import Row, clean, console, figure, print_json, show_table
+from leapmodel.identity import TrajectoryIdentity, trajectory_identity
+from leapmodel.rounds import read_rounds
+
+MOST_SHOWN = 10
+
+
+@click.command("identity", short_help="Tell how often runs take the same decisions.")
+@click.argument("files", metavar="ROUNDS…", nargs=-1, required=True, type=click.Path())
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@json_option
+def command(files: tuple[str, ...], seed: int, as_json: bool) -> None:
+    """Compare the decisions that the runs in ROUNDS committed on the same tasks.
+
+    Each run of each arm is compared with the others; the free text of replies is not.
+    """
+    names = [Path(path).stem for path in files]
+    unique = names if len(set(names)) == len(names) else list(files)
+    rounds = {name: read_rounds(path) for name, path in zip(unique, files, strict=True)}
+    answer = trajectory_identity(rounds, seed=seed)
+    if as_json:
+        print_json(answer.to_dict())
+    else:
+        _show(answer)
+
+
+def _show(answer: TrajectoryIdentity) -> None:
+    out = console()
+    rows = [
+        Row(
+            [
+                row["comparison"],
+                row["configuration"],
+                f"{row['tasks']}",
+                f"{row['pairs']}",
+                f"{row['identical']:.1%}",
+                "-" if row["se"] != row["se"] else f"{100 * row['se']:.1f}",
+                figure(row["first_difference"], 0),
+            ]
+        )
+        for row in answer.table.to_dict(orient="records")
+    ]
+    show_table(
+        out,
+        "runs that commit identical decisions",
+        ["", "configuration", "tasks", "pairs", "identical", "SE (points)", "first differs"],
+        rows,
+        keys=1,
+        split_after=[2],
+        caption="identical: share of the pairs of runs of one task; first differs: the median step"
+        " of the first difference, from 0.",
+    )
+    for row in answer.differences.head(MOST_SHOWN).to_dict(orient="records"):
+        ours, theirs = (row[name] for name in ("first_action", "second_action"))
+        out.print(
+            f"  {clean(row['task'])}, step {row['step']}: {_said(ours)} ({row['first']}),"
+            f" {_said(theirs)} ({row['second']})",
+            soft_wrap=True,
+        )
+    if (more := len(answer.differences) - MOST_SHOWN) > 0:
+        out.print(f"  … and {more} more (--json lists them)")
+
+
+def _said(action: object) -> str:
+    return clean(action) if isinstance(action, str) else "no action"

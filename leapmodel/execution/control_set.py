@@ -1,0 +1,253 @@
+"""The paper's control set in miniature, measured on this machine: ``make measure``.
+
+Drafts that are trained, untrained, of three sizes, and the target itself without its thought, each
+in the same loop on the same tasks (Table 10). Everything is made by the commands a person would
+type, in this order: weights, the target alone over the training tasks, training, then for each pair
+of servers the sequential arm, every speculative run, what is needed to predict them beforehand, and
+the audit. What exists already is not made again, so a run that broke off goes on.
+
+    python -m leapmodel.execution.control_set -o traces/measured/planning
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from leapmodel.errors import LeapModelError
+from leapmodel.execution.about import about_machine, about_versions
+from leapmodel.execution.commands import Commands, write_json
+from leapmodel.execution.presets import preset
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.servers import Servers, serving
+from leapmodel.execution.serving import ServingConfig
+from leapmodel.execution.training.weights import CPU_RECIPE, Weights, cache_folder, cpu_weights
+from leapmodel.rounds import read_rounds, write_rounds
+from leapmodel.trace import read_trace, write_trace
+
+TARGET_TOKENS = 128
+"""The CPU target's thoughts are short; one that goes on is cut."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One speculative run.
+
+    Attributes
+    ----------
+    draft : {"trained", "untrained", "target-direct"}
+    depth : int
+    """
+
+    draft: str
+    depth: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """A draft size, served beside the target, and the runs made with it."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+FULL = (
+    Size(
+        "tiny-2m",
+        (
+            Run("trained", 1),
+            Run("trained", 3),
+            Run("trained", 5),
+            Run("untrained", 3),
+            Run("target-direct", 3),
+        ),
+    ),
+    Size("tiny-5m", (Run("trained", 3),)),
+    Size("smollm2-135m", (Run("trained", 3),)),
+)
+SMOKE = (Size("tiny-2m", (Run("trained", 2), Run("untrained", 2))),)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things go: what is kept, and what is too heavy for that."""
+
+    kept: Path
+    work: Path
+
+    def adapter(self, size: str) -> Path:
+        """Return the folder of a size's trained adapter."""
+        return self.work / f"adapter-{size}"
+
+
+def measure(
+    places: Places,
+    sizes: Sequence[Size],
+    *,
+    train_tasks: int | None,
+    test_tasks: int | None,
+    recipe: Sequence[str],
+) -> None:
+    """Make the whole control set, or what is missing of it.
+
+    Parameters
+    ----------
+    places : Places
+    sizes : sequence of Size
+        What is measured.
+    train_tasks, test_tasks : int or None
+        How many tasks of each split; None for all.
+    recipe : sequence of str
+        More options of ``leapmodel train``.
+
+    Raises
+    ------
+    LeapModelError
+        If a command fails; calling again goes on from there.
+    """
+    for folder in (places.kept, places.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    cores = os.sched_getaffinity(0)
+    # The target computes on one core; the draft, and the client that asks, on the others.
+    client_cores = cores - {min(cores)} or cores
+    commands = Commands(
+        places.kept / "commands.jsonl",
+        _say,
+        client_cores,
+        {str(cache_folder()): "$LEAPMODEL_CACHE"},
+    )
+    weights = cpu_weights()
+    write_json(
+        places.kept / "about.json",
+        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
+    )
+    tasks = ["--target-tokens", str(TARGET_TOKENS)]
+    collected = places.work / "collected"
+    if not (places.kept / "train.parquet").exists():
+        with serving(_servers(weights, None, places), _say) as servers:
+            commands.run(
+                "collect", "--target-url", servers.target_url, "--concurrency", "4", *tasks,
+                *_limit(train_tasks), "--resume", "-o", str(collected),
+            )  # fmt: skip
+        _keep(collected / TRACE_NAME, places.kept / "train.parquet")
+    for size in sizes:
+        commands.run(
+            "train", str(places.kept / "train.parquet"), "--base", str(weights.base(size.name)),
+            *recipe, "-o", str(places.adapter(size.name)),
+            unless=places.adapter(size.name) / "adapter_config.json", own_cores=False,
+        )  # fmt: skip
+        _measure_size(places, size, weights, commands, [*tasks, *_limit(test_tasks)])
+
+
+def _measure_size(
+    places: Places, size: Size, weights: Weights, commands: Commands, tasks: Sequence[str]
+) -> None:
+    kept, work = places.kept / size.name, places.work / size.name
+    kept.mkdir(exist_ok=True)
+    wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in size.runs)]
+    if all((kept / f"{name}.rounds.parquet").exists() for name in wanted):
+        return
+    with serving(_servers(weights, size, places), _say) as servers:
+        target = ["--target-url", servers.target_url]
+        commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
+                     "-o", str(work / "sequential"))  # fmt: skip
+        trace = kept / "trace.parquet"
+        _keep(work / "sequential" / TRACE_NAME, trace)
+        _keep(work / "sequential" / ROUNDS_NAME, kept / "sequential.rounds.parquet")
+        for run in size.runs:
+            name = f"{run.draft}-k{run.depth}"
+            draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {size.name}"]
+            if not (kept / f"{name}.rounds.parquet").exists():
+                commands.run("run", *target, *draft, "--arm", "speculative",
+                             "--k", str(run.depth), *tasks, "--resume",
+                             "-o", str(work / name))  # fmt: skip
+                _keep(work / name / ROUNDS_NAME, kept / f"{name}.rounds.parquet")
+            predictions = kept / f"{run.draft}.predictions.parquet"
+            commands.run("agreement", str(trace), *draft[:4], "-o", str(predictions),
+                         unless=predictions)  # fmt: skip
+            probed = kept / f"{run.draft}.probe.json"
+            deepest = max(one.depth for one in size.runs)
+            commands.run("probe", str(trace), *target, *draft[:4], "--k", str(deepest),
+                         "--target-tokens", str(TARGET_TOKENS), "-o", str(probed),
+                         unless=probed)  # fmt: skip
+    for name in wanted:
+        commands.run("audit", str(kept / f"{name}.rounds.parquet"))
+
+
+def _draft(kind: str, servers: Servers) -> list[str]:
+    """Return the options that name a draft: which server, which model or adapter there."""
+    url, model = servers.draft_url, servers.draft_model
+    if kind == "trained":
+        model = "trained"
+    elif kind == "target-direct":
+        url, model = servers.target_url, servers.target_model
+    return ["--draft-url", url, "--draft-model", model]
+
+
+def _servers(weights: Weights, size: Size | None, places: Places) -> ServingConfig:
+    config = preset("cpu")
+    target = replace(
+        config.target,
+        model=str(weights.target),
+        max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
+    )
+    if size is None or config.draft is None:
+        return replace(config, target=target, draft=None, logs=str(places.work / "logs"))
+    draft = replace(
+        config.draft,
+        model=str(weights.base(size.name)),
+        adapters={"trained": str(places.adapter(size.name))},
+    )
+    return replace(config, target=target, draft=draft, logs=str(places.work / "logs"))
+
+
+def _keep(source: Path, kept: Path) -> None:
+    """Turn a journal into Parquet, all or nothing."""
+    if kept.exists():
+        return
+    if source.name == TRACE_NAME:
+        write_trace(read_trace(source), kept)
+    else:
+        write_rounds(read_rounds(source), kept)
+
+
+def _limit(tasks: int | None) -> list[str]:
+    return [] if tasks is None else ["--limit", str(tasks)]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the control set, in full or as a smoke test."""
+    parser = argparse.ArgumentParser(
+        prog="python -m leapmodel.execution.control_set", description=main.__doc__
+    )
+    parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
+    parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
+    parser.add_argument("--smoke", action="store_true", help="10 tasks, k = 2, one draft")
+    options = parser.parse_args(arguments)
+    work = options.work or cache_folder() / ("smoke" if options.smoke else "control-set")
+    try:
+        measure(
+            Places(options.output, work),
+            SMOKE if options.smoke else FULL,
+            train_tasks=40 if options.smoke else None,
+            test_tasks=10 if options.smoke else None,
+            recipe=CPU_RECIPE,
+        )
+    except LeapModelError as error:
+        _say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _say("stopped; the same command goes on from here")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,622 @@
+"""Whether the latency model accounts for what a run measured (Sec. 4.4, Tables 10 and 11).
+
+Two comparisons. *Eq. 4* takes hit rates, commits and proposing time from the speculative run, and
+the wait for verification from a replay of the sequential step times: it asks if the equation adds
+up. *Ex ante* takes nothing from the speculative run: it asks if one could have known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from leapmodel import measurement as m
+from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, percentile_interval, resampled_sums
+from leapmodel.draft import draft_from_predictions
+from leapmodel.equations import speedup as speedup_of
+from leapmodel.errors import DataError, UsageError
+from leapmodel.identity import identical_share
+from leapmodel.measured_draft import draft_from_rounds
+from leapmodel.measurement import Measurement, Sums, measure
+from leapmodel.prediction import Prediction, made_with
+from leapmodel.predictions import Predictions
+from leapmodel.predictor import predict
+from leapmodel.replay import Terminal, exact_replay
+from leapmodel.rounds import Rounds, named_rounds
+from leapmodel.segments import Floats
+from leapmodel.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NEAR, FAR = 0.05, 0.10
+"""Errors of the speedup that count as good and as passable (Sec. 4.4)."""
+CLOCKS_AGREE = 0.01
+"""How far the sum of the rounds may be off the tasks' own clock before it is said."""
+WORTH_NAMING = 0.005
+"""A part of an error below this goes without saying."""
+PARTS = {
+    "commits": "c",
+    "wait_inflation": "β",
+    "ms_per_token": "ms per token",
+    "draft_term": "D",
+    "target_tools": "tools",
+    "idle": "idle",
+    "residual": "residual",
+    "steps_per_task": "steps per task",
+}
+"""What an error is made of, in the order in which measured values replace predicted ones."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ValidationRow:
+    """One measured configuration beside what the model says of it.
+
+    Attributes
+    ----------
+    name : str
+        The draft, and the file where two would have one name.
+    measured : Measurement
+        What was measured.
+    replayed, iid : pandas.DataFrame
+        ``rounds`` and ``wait_s`` of each task, replayed over the sequential trace with the run's
+        own acceptances a_j, and with q_1 at every position as the paper's i.i.d. column.
+    drawn : dict of str to ndarray, shape (resamples,), or None
+        The bootstrap of all sums; None with fewer than 10 tasks.
+    identical : float
+        Share of the task runs whose arms committed identical decisions; NaN if unknown.
+    ex_ante : Prediction or None
+        What could be predicted before the run.
+    """
+
+    name: str
+    measured: Measurement
+    replayed: pd.DataFrame
+    iid: pd.DataFrame
+    drawn: Sums | None
+    identical: float
+    ex_ante: Prediction | None
+
+    @property
+    def depth(self) -> int:
+        """Proposals per round at most, k."""
+        return self.measured.depth
+
+    @property
+    def speedup(self) -> float:
+        """The measured speedup."""
+        return float(m.speedup(self.measured.sums))
+
+    @property
+    def speedup_ci95(self) -> tuple[float, float] | None:
+        """Its percentile interval over resampled tasks."""
+        if self.drawn is None:
+            return None
+        low, high = percentile_interval(m.speedup(self.drawn))
+        return float(low), float(high)
+
+    @property
+    def speedup_eq4(self) -> float:
+        """Eq. 4 with measured hit rates and proposing time, and the replayed wait."""
+        return float(_eq4(self._sums))
+
+    @property
+    def speedup_iid(self) -> float:
+        """The same with the commits and the wait of a replay at q_1, every hit independent."""
+        sums = {**self._sums, **_totals(self.iid)}
+        return float(_eq4(sums, commits=sums["steps"] / sums["replayed_rounds"]))
+
+    @property
+    def error(self) -> float:
+        """Eq. 4 less the measured speedup."""
+        return self.speedup_eq4 - self.speedup
+
+    @property
+    def error_se(self) -> float | None:
+        """Standard deviation of the error over resampled tasks, the replay's acceptances held."""
+        if self.drawn is None:
+            return None
+        return float((_eq4(self.drawn) - m.speedup(self.drawn)).std(ddof=1))
+
+    @property
+    def ex_ante_error(self) -> float | None:
+        """The prediction from before the run, less the measured speedup."""
+        return None if self.ex_ante is None else float(self.ex_ante.speedup[0]) - self.speedup
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What closes the gap from Eq. 4 to the measured speedup; they sum to minus the error."""
+        sums = self._sums
+        tau, _, g = m.tool_terms(sums)
+        return self._closing(
+            float(m.commits(sums)),
+            float(_replayed_wait(sums)),
+            float(m.per_round(sums, *_PROPOSING)),
+            float(g * tau),
+        )
+
+    @property
+    def ex_ante_parts(self) -> dict[str, float] | None:
+        """The same for the prediction from before the run."""
+        if (p := self.ex_ante) is None:
+            return None
+        terms = (p.commits, p.wait_inflation, p.draft_term, p.target_tool_term)
+        return self._closing(*(float(term[0]) for term in terms))
+
+    @property
+    def why(self) -> str:
+        """The parts of Eq. 4's error worth naming, largest first, as a sentence."""
+        return self._sentence("Eq. 4", self.error, self.parts)
+
+    @property
+    def ex_ante_why(self) -> str | None:
+        """The same for the prediction from before the run."""
+        if self.ex_ante_error is None or self.ex_ante_parts is None:
+            return None
+        return self._sentence("ex ante", self.ex_ante_error, self.ex_ante_parts)
+
+    @cached_property
+    def _sums(self) -> Sums:
+        return {**self.measured.sums, **_totals(self.replayed)}
+
+    def _closing(self, c: float, beta: float, draft: float, tools: float) -> dict[str, float]:
+        """Replace one predicted term after another by the measured one, and note the steps."""
+        sums = self.measured.sums
+        tau, f, _ = m.tool_terms(sums)
+        t_gen = m.mean_gen_s(sums)
+        work, rest, steps = 1 + float(f * tau), 0.0, 1.0
+        slower = 1.0
+        if len(rates := self.measured.ms_per_token) == 2:
+            slower = rates["speculative"] / rates["sequential"]
+        wait = float(m.per_round(sums, "wait_s"))
+        idle, residual = (float(m.per_round(sums, name)) for name in ("idle_s", "residual_s"))
+
+        def value() -> float:
+            return c * work * steps / (beta + draft + tools + rest)
+
+        at = [value()]
+        c = float(m.commits(sums))
+        at.append(value())
+        beta = wait / slower
+        at.append(value())
+        beta = wait
+        at.append(value())
+        draft = float(m.per_round(sums, *_PROPOSING))
+        at.append(value())
+        tools = float(m.per_round(sums, "target_tool_s"))
+        at.append(value())
+        rest = idle
+        at.append(value())
+        rest = idle + residual
+        work = float(sums["paired_wall_s"] / (sums["paired_steps"] * t_gen))
+        at.append(value())
+        steps = float(sums["paired_steps"] / sums["committed"])
+        at.append(value())
+        return dict(zip(PARTS, np.diff(at).tolist(), strict=True))
+
+    def _sentence(self, what: str, error: float, parts: Mapping[str, float]) -> str:
+        sums, rates = self.measured.sums, self.measured.ms_per_token
+        beta = float(_replayed_wait(self._sums))
+        if what == "ex ante" and self.ex_ante is not None:
+            beta = float(self.ex_ante.wait_inflation[0])
+        waited = float(m.per_round(sums, "wait_s"))
+        said = {
+            "wait_inflation": f" (replayed {beta:.2f}, measured {waited:.2f})",
+            "steps_per_task": f" ({sums['committed'] / sums['paired_steps'] - 1:+.1%})",
+        }
+        if len(rates) == 2:
+            ours, theirs = rates["sequential"], rates["speculative"]
+            said["ms_per_token"] = f" ({ours:.1f} sequential, {theirs:.1f} speculative)"
+        if what == "ex ante" and self.ex_ante is not None:
+            p = self.ex_ante
+            said["commits"] = (
+                f" (predicted {p.commits[0]:.2f}, measured {float(m.commits(sums)):.2f})"
+            )
+            ours, theirs = float(p.draft_term[0]), float(m.per_round(sums, *_PROPOSING))
+            said["draft_term"] = f" (predicted {ours:.2f}, measured {theirs:.2f})"
+        named = sorted(parts.items(), key=lambda item: -abs(item[1]))
+        listed = [
+            f"{PARTS[name]} {-part:+.2f}{said.get(name, '')}"
+            for name, part in named
+            if abs(part) >= WORTH_NAMING
+        ]
+        same = ""
+        if np.isfinite(self.identical):
+            same = f"; decisions identical in {self.identical:.0%} of the task runs"
+        return (
+            f"{self.name}, k = {self.depth}: {what} is {abs(error):.2f}"
+            f" {'above' if error > 0 else 'below'} the measured speedup"
+            + (f": {', '.join(listed)}" if listed else "")
+            + same
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is unavailable is None."""
+        sums, p = self.measured.sums, self.ex_ante
+        tau, f, g = m.tool_terms(sums)
+        ci = self.speedup_ci95
+        row: dict[str, Any] = {
+            "draft": self.name,
+            "depth": self.depth,
+            "tasks": self.measured.trace.n_tasks,
+            "rounds": int(sums["rounds"]),
+            "hit_rates": self.measured.hit_rates.tolist(),
+            "acceptance": [_number(value) for value in self.measured.acceptance],
+            "bonus_loss": float(sums["bonus_lost"] / sums["rounds"]),
+            "commits": float(m.commits(sums)),
+            "wait_inflation_replayed": float(_replayed_wait(self._sums)),
+            "wait_inflation_measured": float(m.per_round(sums, "wait_s")),
+            "draft_term": float(m.per_round(sums, *_PROPOSING)),
+            "tool_cost": float(tau),
+            "tool_step_share": float(f),
+            "target_tool_steps": float(g),
+            "gen_s_mean": float(m.mean_gen_s(sums)),
+            "speedup_iid": self.speedup_iid,
+            "speedup_eq4": self.speedup_eq4,
+            "speedup_measured": self.speedup,
+            "speedup_measured_ci95": None if ci is None else list(ci),
+            "speedup_no_idle": float(m.speedup(sums, without_idle=True)),
+            "error": self.error,
+            "error_se": self.error_se,
+            "within_0.05": abs(self.error) <= NEAR,
+            "within_0.10": abs(self.error) <= FAR,
+            "parts": self.parts,
+            "ms_per_token": dict(self.measured.ms_per_token),
+            "identical": _number(self.identical),
+            "steps_ratio": float(sums["committed"] / sums["paired_steps"]),
+            "ex_ante": None,
+        }
+        if p is not None:
+            interval = p.speedup_ci95
+            row["ex_ante"] = {
+                "hit_rates": p.replay.hit_rates[0].tolist(),
+                "commits": float(p.commits[0]),
+                "wait_inflation": float(p.wait_inflation[0]),
+                "draft_term": float(p.draft_term[0]),
+                "speedup": float(p.speedup[0]),
+                "speedup_ci95": None if interval is None else interval[0].tolist(),
+                "error": self.ex_ante_error,
+                "within_0.05": abs(self.ex_ante_error or 0.0) <= NEAR,
+                "within_0.10": abs(self.ex_ante_error or 0.0) <= FAR,
+                "parts": self.ex_ante_parts,
+                "conditional_on": list(p.conditional_on),
+            }
+        return row
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation:
+    """Measured speedups beside the model's, one row a draft and depth.
+
+    Attributes
+    ----------
+    rows : tuple of ValidationRow
+        In the order of the files.
+    warnings : tuple of str
+        What limits them.
+    seed, n_resamples : int
+        Of the bootstrap.
+    """
+
+    rows: tuple[ValidationRow, ...]
+    warnings: tuple[str, ...] = ()
+    seed: int = 0
+    n_resamples: int = field(default=N_RESAMPLES)
+
+    def __repr__(self) -> str:
+        return f"<Validation: {self.sentence}>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @property
+    def sentence(self) -> str:
+        """How many rows are close, of both comparisons."""
+        said = [_counted("Eq. 4", [row.error for row in self.rows])]
+        before = [row.ex_ante_error for row in self.rows if row.ex_ante_error is not None]
+        if before:
+            said.append(_counted("ex ante", before))
+        return "; ".join(said)
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """Why, for every row that is outside 0.05."""
+        said = []
+        for row in self.rows:
+            if abs(row.error) > NEAR:
+                said.append(row.why)
+            if row.ex_ante_why is not None and abs(row.ex_ante_error or 0.0) > NEAR:
+                said.append(row.ex_ante_why)
+        return tuple(said)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a configuration, with Table 10's columns (and Table 11's).
+
+        Columns: ``draft``, ``k``, ``tasks``, ``rounds``; ``q1`` …; ``bonus_loss`` e; ``commits`` c;
+        ``wait_inflation_replayed``, ``wait_inflation_measured`` beta; ``draft_term`` D;
+        ``tool_cost`` tau, ``tool_step_share`` f, ``target_tool_steps`` g; ``speedup_iid``,
+        ``speedup_eq4``, ``speedup_measured`` with ``speedup_low``, ``speedup_high`` (95%),
+        ``speedup_no_idle``; ``error`` (Eq. 4 less measured) with ``error_se``; ``within_0.05``,
+        ``within_0.10``; ``identical``; ``ex_ante_…`` the same from before the run. NaN where
+        unavailable.
+        """
+        rows = []
+        for row in self.rows:
+            values = row.to_dict()
+            low, high = values["speedup_measured_ci95"] or (np.nan, np.nan)
+            q = {f"q{j}": rate for j, rate in enumerate(values.pop("hit_rates"), start=1)}
+            before = values.pop("ex_ante") or {}
+            kept = {k: v for k, v in values.items() if not isinstance(v, (dict, list))}
+            kept["k"] = kept.pop("depth")
+            kept |= {"speedup_low": low, "speedup_high": high, **q}
+            kept |= {
+                f"ex_ante_{k}": v for k, v in before.items() if not isinstance(v, (dict, list))
+            }
+            rows.append(kept)
+        deepest = max(row.depth for row in self.rows)
+        rates = [f"q{j}" for j in range(1, deepest + 1)]
+        order = ["draft", "k", "tasks", "rounds", *rates]
+        others = dict.fromkeys(name for row in rows for name in row if name not in order)
+        others.pop("speedup_measured_ci95", None)
+        frame = pd.DataFrame(rows, columns=[*order, *others])
+        empty = [name for name in others if frame[name].isna().all()]
+        return frame.assign(**dict.fromkeys(empty, np.nan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is unavailable is None."""
+        return {
+            "schema_version": 1,
+            "made_with": made_with(self.seed, self.n_resamples),
+            "rows": [row.to_dict() for row in self.rows],
+            "sentence": self.sentence,
+            "explanations": list(self.explanations),
+            "warnings": list(self.warnings),
+        }
+
+    def summary(self) -> str:
+        """Return the comparison as plain text."""
+        frame = self.to_frame()
+        shown = ["draft", "k", "commits", "wait_inflation_replayed", "wait_inflation_measured"]
+        shown += ["draft_term", "speedup_iid", "speedup_eq4", "speedup_measured", "error"]
+        if "ex_ante_speedup" in frame:
+            shown += ["ex_ante_speedup", "ex_ante_error"]
+        table = frame[shown].to_string(index=False, float_format="{:.2f}".format, na_rep="-")
+        return "\n".join([table, self.sentence, *self.explanations])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
+        return f"<p><b>{escape(self.sentence)}</b></p>{table}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw measured against predicted; see :func:`leapmodel.plots.plot_validation`."""
+        from leapmodel.plots import PredictedAgainstMeasured, plot_validation
+
+        points = [
+            PredictedAgainstMeasured(
+                f"{row.name}, k = {row.depth}",
+                row.speedup,
+                row.speedup_ci95,
+                row.speedup_eq4,
+                None if row.ex_ante is None else float(row.ex_ante.speedup[0]),
+            )
+            for row in self.rows
+        ]
+        return plot_validation(points, near=NEAR, far=FAR, ax=ax)
+
+
+def validate(
+    rounds: Rounds | Sequence[Rounds] | Mapping[str, Rounds],
+    trace: Trace | None = None,
+    *,
+    predictions: Predictions | None = None,
+    draft_latency_s: float | Mapping[str, float] | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Validation:
+    """Compare what runs measured with what the latency model says (Tables 10 and 11).
+
+    Parameters
+    ----------
+    rounds : Rounds, or several, by name if they have one
+        Measured runs. Each draft and depth in each is one row. A sequential arm in any of them
+        serves those without one.
+    trace : Trace, optional
+        The sequential trace; default the sequential arm of the rounds.
+    predictions : Predictions, optional
+        Teacher-forced predictions on that trace, for a comparison that takes nothing from the
+        speculative run. A draft of the rounds is found in them by its name, or is their only one.
+    draft_latency_s : float or mapping of draft to float, optional
+        Seconds of a draft call from a probe, for the same; default the predictions' own.
+    n_resamples, seed : int
+        The bootstrap over tasks.
+
+    Returns
+    -------
+    Validation
+
+    Raises
+    ------
+    DataError
+        If an arm is missing or no task is in both.
+    UsageError
+        If a latency is given without predictions, or a draft has none.
+    """
+    named = named_rounds(rounds)
+    if draft_latency_s is not None and predictions is None:
+        raise UsageError("a draft's latency predicts nothing without its predictions")
+    shared = next((one for one in named.values() if one.sequential.n_rounds), None)
+    if shared is None and trace is None:
+        raise DataError("the rounds", expected="a sequential arm, or a trace", found="neither")
+    found: list[tuple[str, Measurement, Terminal]] = []
+    for label, one in named.items():
+        if not one.speculative.n_rounds and len(named) > 1:
+            continue  # a sequential arm that was recorded apart
+        terminal: Terminal = "probe" if one.metadata.get("terminal") == "probe" else "accepted"
+        found += [(label, row, terminal) for row in measure(one, trace, sequential=shared)]
+    if not found:
+        raise DataError("the rounds", expected="a speculative arm", found="none")
+    names = _names(found)
+    only = len({row.configuration.draft for _, row, _ in found}) == 1
+    rows, said = [], []
+    for name, (_, row, terminal) in zip(names, found, strict=True):
+        before = None
+        if predictions is not None and row.depth:
+            before = _before(row, terminal, predictions, draft_latency_s, only, n_resamples, seed)
+        rows.append(_row(name, row, terminal, before, n_resamples, seed))
+        said += _limits(name, row)
+        if before is not None:
+            said += before.warnings
+        elif predictions is not None and row.depth:
+            said.append(f"{name}, k = {row.depth}: no predictions on its tasks")
+    speculative = [row for row in rows if row.depth]
+    if predictions is not None and speculative and all(r.ex_ante is None for r in speculative):
+        raise DataError(
+            "the predictions",
+            column="task",
+            expected=f"tasks of the rounds, such as {found[0][1].trace.task_names[0]!r}",
+            found=f"others, such as {predictions.frame['task'].iloc[0]!r}",
+        )
+    given = [w for one in named.values() for w in one.metadata.get("warnings", ())]
+    return Validation(tuple(rows), tuple(dict.fromkeys([*given, *said])), seed, n_resamples)
+
+
+_PROPOSING = ("draft_model_s", "proposal_tool_s")
+
+
+def _eq4(sums: Sums, commits: Floats | None = None) -> Floats:
+    tau, f, g = m.tool_terms(sums)
+    return speedup_of(
+        m.commits(sums) if commits is None else commits,
+        _replayed_wait(sums),
+        m.per_round(sums, *_PROPOSING),
+        tool_cost=tau,
+        tool_step_share=f,
+        target_tool_steps=g,
+    )
+
+
+def _replayed_wait(sums: Sums) -> Floats:
+    return sums["replayed_wait_s"] / (sums["replayed_rounds"] * m.mean_gen_s(sums))
+
+
+def _row(
+    name: str,
+    row: Measurement,
+    terminal: Terminal,
+    before: Prediction | None,
+    n_resamples: int,
+    seed: int,
+) -> ValidationRow:
+    if row.depth and row.rounds.proposals.shape[0]:
+        pilot = draft_from_rounds(row.trace, row.rounds)
+        own = pilot.acceptance.replay(row.trace.segments, [row.depth], terminal)
+        replayed = _by_task(own.rounds[:, 0], own.wait_s[:, 0])
+        q1 = float(row.hit_rates[0])
+        same = exact_replay(row.trace.segments, q1, [row.depth], terminal=terminal)
+        iid = _by_task(same.rounds[:, 0], same.wait_s[:, 0])
+    else:  # nothing is proposed: every step is a round
+        replayed = iid = _by_task(*(row.per_task[name].to_numpy() for name in ("steps", "gen_s")))
+    drawn: dict[str, Floats] | None = None
+    if row.trace.n_tasks >= MIN_TASKS:
+        table = row.per_task.assign(
+            replayed_rounds=replayed["rounds"].to_numpy(),
+            replayed_wait_s=replayed["wait_s"].to_numpy(),
+        )
+        sums = resampled_sums(table.to_numpy(), n_resamples, rng=np.random.default_rng(seed))
+        drawn = dict(zip(map(str, table.columns), sums.T, strict=True))
+    steps = zip(row.trace.frame["task"], row.trace.frame["run"], row.trace.actions, strict=True)
+    ours: dict[tuple[str, int], list[str | None]] = {}
+    for task, run, action in steps:
+        ours.setdefault((str(task), int(run)), []).append(action)
+    identical = identical_share(ours, row.rounds.committed_actions("speculative"))
+    return ValidationRow(name, row, replayed, iid, drawn, identical, before)
+
+
+def _before(
+    row: Measurement,
+    terminal: Terminal,
+    predictions: Predictions,
+    draft_latency_s: float | Mapping[str, float] | None,
+    only: bool,
+    n_resamples: int,
+    seed: int,
+) -> Prediction | None:
+    """Predict a configuration from the sequential trace and what is known of the draft alone."""
+    in_trace = predictions.frame["task"].isin(row.trace.task_names)
+    if not in_trace.any():
+        return None
+    draft, known = row.configuration.draft, predictions.draft_names
+    chosen = draft if draft in known or not (only and len(known) == 1) else known[0]
+    if isinstance(draft_latency_s, Mapping):
+        if draft not in draft_latency_s:
+            told = ", ".join(draft_latency_s)
+            raise UsageError(f"no latency for the draft {draft!r}, only for {told}")
+        draft_latency_s = draft_latency_s[draft]
+    kept = replace(predictions, frame=predictions.frame[in_trace])
+    evidence = draft_from_predictions(row.trace, kept, draft=chosen, latency_s=draft_latency_s)
+    return predict(
+        row.trace, evidence, [row.depth], terminal=terminal, n_resamples=n_resamples, seed=seed
+    )
+
+
+def _names(found: Sequence[tuple[str, Measurement, Terminal]]) -> list[str]:
+    """Return the drafts' names, with the file's where two rows would be called the same."""
+    told = [row.configuration for _, row, _ in found]
+    return [
+        row.configuration.draft
+        if told.count(row.configuration) == 1
+        else f"{row.configuration.draft} ({label})"
+        for label, row, _ in found
+    ]
+
+
+def _limits(name: str, row: Measurement) -> list[str]:
+    said = []
+    if row.left_out:
+        n = len(row.left_out)
+        said.append(
+            f"{name}, k = {row.depth}: {n} task{'s' * (n > 1)} in one arm only, left out"
+            f" (such as {row.left_out[0]})"
+        )
+    if row.trace.n_tasks < MIN_TASKS:
+        said.append(
+            f"{name}, k = {row.depth}: {row.trace.n_tasks} tasks are too few for an interval"
+            f" ({MIN_TASKS} are needed)"
+        )
+    if not row.own_sequential:
+        said.append(
+            f"{name}, k = {row.depth}: the sequential time is the trace's generation and tools,"
+            " without what the loop itself took"
+        )
+    off = row.rounds.decomposition()["wall_over_clock"] - 1
+    if (off.abs() > CLOCKS_AGREE).any():
+        said.append(
+            f"{name}, k = {row.depth}: the rounds' times are {off.iloc[0]:+.1%} off the tasks' own"
+            " clock"
+        )
+    return said
+
+
+def _counted(what: str, errors: Sequence[float]) -> str:
+    sizes = np.abs(errors)
+    near, far = (int((sizes <= limit).sum()) for limit in (NEAR, FAR))
+    return f"{what}: {near} of {len(errors)} within {NEAR:.2f} and {far} within {FAR:.2f}"
+
+
+def _by_task(rounds: Floats, wait_s: Floats) -> pd.DataFrame:
+    return pd.DataFrame({"rounds": rounds, "wait_s": wait_s})
+
+
+def _totals(replayed: pd.DataFrame) -> Sums:
+    return {f"replayed_{name}": np.sum(replayed[name].to_numpy()) for name in ("rounds", "wait_s")}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
