@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from leapmodel.benchmarks import load_benchmark, task_named
 from leapmodel.benchmarks.planning import MAX_STEPS, PlanningBenchmark
 from leapmodel.benchmarks.planning.assignment import REPAIRS, Assignment
 from leapmodel.benchmarks.planning.prompts import answer, parse_tool
-from leapmodel.benchmarks.planning.thoughts import taught_answer
+from leapmodel.benchmarks.planning.thoughts import histories, taught_answer
 from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.errors import DataError, UsageError
 
@@ -117,7 +119,19 @@ def test_what_a_model_writes_is_what_is_read(action: str, thought: str):
 def test_a_taught_answer_is_read_as_the_plan():
     for task, assignment in PLANNING.assignments("teacher")[:100]:
         for step, action in enumerate(task.gold or ()):
-            assert parse_tool(taught_answer(assignment, step)) == action
+            assert parse_tool(taught_answer(assignment, assignment.plan[:step])) == action
+
+
+def test_what_is_taught_ends_from_any_history():
+    """A history gone astray still leads to the end, by what of the plan is left."""
+    rng = random.Random(0)
+    for _, assignment in PLANNING.assignments("teacher")[:100]:
+        for history in histories(assignment, rng):
+            done = list(history)
+            while (action := parse_tool(taught_answer(assignment, done))) != TERMINATE:
+                done.append(action)
+                assert len(done) <= MAX_STEPS
+            assert not Counter(assignment.plan[:-1]) - Counter(done)
 
 
 def test_contexts_hold_the_task_and_the_committed_actions_and_no_thought():

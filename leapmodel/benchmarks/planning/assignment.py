@@ -7,6 +7,7 @@ looked at, always in one order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,3 +84,20 @@ class Assignment:
         if self.wanted != "picture" and self.wanted_language != "English":
             actions.append(tools.TRANSLATION)
         return (*actions, TERMINATE)
+
+    def remaining(self, committed: Sequence[str | None]) -> tuple[str, ...]:
+        """Return what of the plan is left after some actions, whether they belong to it or not.
+
+        Each action does the first step of the plan that asks for it and is not done yet.
+
+        Examples
+        --------
+        >>> task = Assignment("picture", "caption", ("grainy", "grey"))
+        >>> task.remaining(["Colorization", "Fill Mask"])
+        ('Image Denoising', 'Image Captioning', '<terminate/>')
+        """
+        left = list(self.plan)
+        for action in committed:
+            if action in left:
+                left.remove(action)
+        return tuple(left)

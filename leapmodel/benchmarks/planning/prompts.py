@@ -17,9 +17,9 @@ STOP_WORD = "TERMINATE"
 _OPEN, _CLOSE = "<tool>", "</tool>"
 
 _TARGET_SYSTEM = (
-    "You plan work with expert tools, one tool at a time. Tools:\n"
-    + "\n".join(f"- {name}: {use}" for name, use in TOOLS.items())
-    + f"\nThink briefly, then write the next tool as <tool>name</tool>,"
+    "You plan work with expert tools, one tool at a time. They work in English. Tools: "
+    + ", ".join(TOOLS)
+    + f".\nThink briefly, then write the next tool as <tool>name</tool>,"
     f" or <tool>{STOP_WORD}</tool> when the plan is complete."
 )
 _DRAFT_SYSTEM = (

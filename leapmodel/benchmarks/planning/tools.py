@@ -17,20 +17,20 @@ SUMMARIZATION = "Text Summarization"
 QUESTION = "Question Answering"
 FILL_MASK = "Fill Mask"
 
-TOOLS: dict[str, str] = {
-    SUPER_RESOLUTION: "enlarge a small picture",
-    DENOISING: "remove grain from a picture",
-    DEBLURRING: "sharpen a picture",
-    COLORIZATION: "add color to a grey picture",
-    CLASSIFICATION: "say what kind of picture it is",
-    DETECTION: "list the objects in a picture",
-    CAPTIONING: "describe a picture in English",
-    VISUAL_QUESTION: "answer an English question about a picture",
-    TEXT_TO_IMAGE: "paint a picture from English text",
-    TRANSLATION: "translate text",
-    SENTIMENT: "judge the mood of English text",
-    SUMMARIZATION: "shorten English text",
-    QUESTION: "answer an English question about English text",
-    FILL_MASK: "fill the gaps in English text",
-}
-"""Each tool's name and what it does. English is the language the experts work in."""
+TOOLS = (
+    SUPER_RESOLUTION,
+    DENOISING,
+    DEBLURRING,
+    COLORIZATION,
+    CLASSIFICATION,
+    DETECTION,
+    CAPTIONING,
+    VISUAL_QUESTION,
+    TEXT_TO_IMAGE,
+    TRANSLATION,
+    SENTIMENT,
+    SUMMARIZATION,
+    QUESTION,
+    FILL_MASK,
+)
+"""Their names. They work in English."""

@@ -17,11 +17,7 @@ _DEFECTS: dict[Defect, tuple[str, ...]] = {
         "low-resolution",
         "thumbnail-sized",
         "pixelated",
-        "postage-stamp-sized",
-        "miniature",
-        "undersized",
         "low-res",
-        "downscaled",
         "very small",
     ),
     "grainy": (
@@ -29,36 +25,24 @@ _DEFECTS: dict[Defect, tuple[str, ...]] = {
         "noisy",
         "speckled",
         "full of grain",
-        "high-ISO",
-        "sandy-looking",
         "dotted with noise",
         "full of static",
-        "noise-ridden",
-        "freckled with noise",
     ),
     "blurry": (
         "blurry",
         "out-of-focus",
-        "shaky",
         "smeared",
-        "soft-focus",
         "unsharp",
         "fuzzy",
         "motion-blurred",
-        "hazy",
-        "badly focused",
     ),
     "grey": (
         "black-and-white",
         "grayscale",
         "monochrome",
         "colorless",
-        "greyed",
         "gray",
-        "sepia-free grey",
         "uncolored",
-        "single-tone",
-        "faded-to-grey",
     ),
 }
 _PICTURES = ("picture", "photo", "image", "snapshot", "photograph", "scan", "frame", "shot")
@@ -153,7 +137,7 @@ def task_text(assignment: Assignment, rng: random.Random) -> str:
     Examples
     --------
     >>> task_text(Assignment("picture", "caption", ("grainy",)), random.Random(3))
-    'My client sent a sandy-looking image; what they want back is what it depicts in English.'
+    'My client sent a speckled image; what they want back is what it depicts in English.'
     """
     question = rng.choice(_QUESTIONS)
     picture = rng.choice(_PICTURES)

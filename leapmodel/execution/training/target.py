@@ -7,22 +7,25 @@ measured on. Its steps are then long because it thinks, as the paper's are.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
 from leapmodel.benchmarks import Prompt, Task
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.assignment import Assignment
-from leapmodel.benchmarks.planning.thoughts import taught_answer
+from leapmodel.benchmarks.planning.thoughts import histories, taught_answer
 from leapmodel.execution.extras import require
 from leapmodel.execution.training.encoding import EXTRA, encode
 from leapmodel.execution.training.fitting import Fitted, Fitting, Progress, fit
 from leapmodel.execution.training.sft import ADAPTED, load_model
 
-N_TASKS = 130
+N_TASKS = 480
 N_VALIDATION = 20
 RANK, ALPHA = 64, 128
-TEACHING = Fitting(learning_rate=5e-4, epochs=2, batch_size=8, select="exact-match")
+DIRECT_SHARE = 0.3
+"""Of the lessons, those also taught without a thought, so that it can be its own draft."""
+TEACHING = Fitting(learning_rate=5e-4, epochs=1, batch_size=8, select="exact-match")
 _LONGEST = 1024
 
 
@@ -51,6 +54,7 @@ def make_target(
     assignments = benchmark.assignments("teacher")
     model, tokenizer = load_model(base, whole=False)
     torch.manual_seed(TEACHING.seed)
+    rng = random.Random(TEACHING.seed)
     config = peft.LoraConfig(
         r=RANK, lora_alpha=ALPHA, target_modules=ADAPTED, task_type="CAUSAL_LM"
     )
@@ -59,10 +63,16 @@ def make_target(
     def lessons(of: Sequence[tuple[Task, Assignment]]) -> list[tuple[Prompt, str]]:
         found = []
         for task, assignment in of:
-            environment = benchmark.start(task)
-            for step, action in enumerate(assignment.plan):
-                found.append((environment.prompt("target"), taught_answer(assignment, step)))
-                environment.step(action)
+            for history in histories(assignment, rng):
+                environment = benchmark.start(task)
+                for action in history:
+                    environment.step(action)
+                answer = taught_answer(assignment, history)
+                found.append((environment.prompt("target"), answer))
+                if rng.random() < DIRECT_SHARE:
+                    action = assignment.remaining(history)[0]
+                    direct = benchmark.answer("draft", action)
+                    found.append((environment.prompt("draft"), direct))
         return found
 
     training, validation = (
