@@ -8,7 +8,7 @@ ENGINE_BIN := $(ENGINE)/bin
 DEMO := demo-output
 OPENAGI := traces/reconstructed/openagi
 
-.PHONY: help demo test lint bench build engine test-engine clean
+.PHONY: help demo test lint bench build engine test-engine measure measure-online clean
 help:
 	@echo "make demo    predict the speedup of a workload that ships with the project"
 	@echo "make test    set up and run the tests"
@@ -17,6 +17,8 @@ help:
 	@echo "make build   source archive and wheel, in dist/"
 	@echo "make engine  an environment with vLLM for CPUs and what training needs, in $(ENGINE)"
 	@echo "make test-engine    the tests that start real servers, in it"
+	@echo "make measure        the real loop on this machine: the paper's control set in miniature"
+	@echo "make measure-online a draft that learns while the loop runs"
 	@echo "make clean   remove what the others made"
 
 # One environment; each stamp says which extras are in it and is older than what they depend on.
@@ -80,6 +82,13 @@ engine: $(ENGINE)/engine
 
 test-engine: $(ENGINE)/engine
 	$(ENGINE_BIN)/pytest -q tests/engine
+
+# A few minutes for the weights, the first time; then an hour or two. A run that broke off goes on.
+measure: $(ENGINE)/engine
+	$(ENGINE_BIN)/python -m leapmodel.execution.control_set -o traces/measured/planning
+
+measure-online: $(ENGINE)/engine
+	$(ENGINE_BIN)/python -m leapmodel.execution.online_set -o traces/measured/online
 
 clean:
 	rm -rf $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

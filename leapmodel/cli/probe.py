@@ -97,6 +97,7 @@ def command(
                     target,
                     draft,
                     depth,
+                    draft_name=draft_name,
                     batches=batches,
                     tick=lambda: bar.advance(task),
                 )

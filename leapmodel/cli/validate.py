@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import pandas as pd
 
 from leapmodel.cli.options import check_plot_path, json_option, plot_option, report_dropped
 from leapmodel.cli.screen import (
@@ -19,9 +19,10 @@ from leapmodel.cli.screen import (
     show_notes,
     show_table,
 )
-from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.errors import UsageError
 from leapmodel.files import kind_of
-from leapmodel.predictions import read_predictions
+from leapmodel.predictions import Predictions, read_predictions
+from leapmodel.probes import read_probe
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
 from leapmodel.validation import FAR, NEAR, Validation, validate
@@ -31,8 +32,10 @@ from leapmodel.validation import FAR, NEAR, Validation, validate
 @click.argument("files", metavar="[TRACE] ROUNDS…", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--predictions",
+    multiple=True,
     type=click.Path(),
-    help="The draft's predictions on the sequential trace: adds what could be said before the run.",
+    help="The drafts' predictions on the sequential trace: adds what could be said before the run;"
+    " may be repeated.",
 )
 @click.option(
     "--draft-latency",
@@ -42,8 +45,10 @@ from leapmodel.validation import FAR, NEAR, Validation, validate
 )
 @click.option(
     "--probe",
+    "probes",
+    multiple=True,
     type=click.Path(),
-    help="The same from a JSON file with draft_latency_s (a number, or one a draft).",
+    help="The same from a file of leapmodel probe; may be repeated, one for each draft.",
 )
 @click.option("--lenient", is_flag=True, help="Leave out tasks with bad rows and report each.")
 @click.option(
@@ -58,9 +63,9 @@ from leapmodel.validation import FAR, NEAR, Validation, validate
 @plot_option
 def command(
     files: tuple[str, ...],
-    predictions: str | None,
+    predictions: tuple[str, ...],
     draft_latency: float | None,
-    probe: str | None,
+    probes: tuple[str, ...],
     lenient: bool,
     resamples: int,
     seed: int,
@@ -73,16 +78,13 @@ def command(
     and depth in the files is one row.
     """
     check_plot_path(plot)
-    if draft_latency is not None and probe is not None:
+    if draft_latency is not None and probes:
         raise UsageError("expected --draft-latency or --probe, found both")
-    if predictions is None and (draft_latency is not None or probe is not None):
+    if not predictions and (draft_latency is not None or probes):
         raise UsageError("a draft's latency says nothing without --predictions")
-    latency_s = draft_latency if probe is None else _read_probe(probe)
+    latency_s = _probed(probes) if probes else draft_latency
     trace, rounds = _read(files, lenient)
-    answers = None
-    if predictions is not None:
-        answers = read_predictions(predictions, lenient=lenient)
-        report_dropped(answers)
+    answers = _answers(predictions, lenient) if predictions else None
     answer = validate(
         rounds,
         trace,
@@ -124,29 +126,23 @@ def _read(files: Sequence[str], lenient: bool) -> tuple[Trace | None, dict[str, 
     return trace, rounds
 
 
-def _read_probe(path: str) -> float | dict[str, float]:
-    try:
-        said: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        found = (error.strerror or str(error)).lower()
-        raise DataError(path, expected="a readable file", found=found) from None
-    except ValueError:
-        raise DataError(path, expected="a JSON object", found="something else") from None
-    seconds = said.get("draft_latency_s") if isinstance(said, dict) else None
+def _probed(paths: Sequence[str]) -> float | dict[str, float]:
+    """Return the latency of the one draft that was probed, or of each by its name."""
+    probes = [read_probe(path) for path in paths]
+    if len(probes) == 1:
+        return probes[0].draft_latency_s
+    return {probe.draft: probe.draft_latency_s for probe in probes}
 
-    def fits(value: object) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
-    if isinstance(seconds, dict) and seconds and all(map(fits, seconds.values())):
-        return {str(draft): float(value) for draft, value in seconds.items()}
-    if seconds is not None and fits(seconds):
-        return float(seconds)
-    raise DataError(
-        path,
-        column="draft_latency_s",
-        expected="seconds >= 0, or seconds by draft",
-        found="nothing" if seconds is None else shown(seconds),
-    )
+def _answers(paths: Sequence[str], lenient: bool) -> Predictions:
+    """Return the predictions of several files as one."""
+    read = [read_predictions(path, lenient=lenient) for path in paths]
+    for one in read:
+        report_dropped(one)
+    if len(read) == 1:
+        return read[0]
+    together = pd.concat([one.frame for one in read], ignore_index=True)
+    return Predictions.from_frame(together, read[0].metadata, source=" and ".join(paths))
 
 
 def _show(answer: Validation) -> None:

@@ -111,14 +111,11 @@ def measure(
     """
     for folder in (places.kept, places.work):
         folder.mkdir(parents=True, exist_ok=True)
-    cores = os.sched_getaffinity(0)
-    # The target computes on one core; the draft, and the client that asks, on the others.
-    client_cores = cores - {min(cores)} or cores
     commands = Commands(
         places.kept / "commands.jsonl",
-        _say,
-        client_cores,
-        {str(cache_folder()): "$LEAPMODEL_CACHE"},
+        say,
+        client_cores(),
+        {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
     )
     weights = cpu_weights()
     write_json(
@@ -128,19 +125,20 @@ def measure(
     tasks = ["--target-tokens", str(TARGET_TOKENS)]
     collected = places.work / "collected"
     if not (places.kept / "train.parquet").exists():
-        with serving(_servers(weights, None, places), _say) as servers:
+        with serving(servers_for(weights, None, places), say) as servers:
             commands.run(
                 "collect", "--target-url", servers.target_url, "--concurrency", "4", *tasks,
-                *_limit(train_tasks), "--resume", "-o", str(collected),
+                *limit(train_tasks), "--resume", "-o", str(collected),
             )  # fmt: skip
-        _keep(collected / TRACE_NAME, places.kept / "train.parquet")
+        keep(collected / TRACE_NAME, places.kept / "train.parquet")
     for size in sizes:
         commands.run(
             "train", str(places.kept / "train.parquet"), "--base", str(weights.base(size.name)),
             *recipe, "-o", str(places.adapter(size.name)),
             unless=places.adapter(size.name) / "adapter_config.json", own_cores=False,
         )  # fmt: skip
-        _measure_size(places, size, weights, commands, [*tasks, *_limit(test_tasks)])
+        _measure_size(places, size, weights, commands, [*tasks, *limit(test_tasks)])
+    show(places.kept, sizes, commands)
 
 
 def _measure_size(
@@ -151,13 +149,13 @@ def _measure_size(
     wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in size.runs)]
     if all((kept / f"{name}.rounds.parquet").exists() for name in wanted):
         return
-    with serving(_servers(weights, size, places), _say) as servers:
+    with serving(servers_for(weights, size, places), say) as servers:
         target = ["--target-url", servers.target_url]
         commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
                      "-o", str(work / "sequential"))  # fmt: skip
         trace = kept / "trace.parquet"
-        _keep(work / "sequential" / TRACE_NAME, trace)
-        _keep(work / "sequential" / ROUNDS_NAME, kept / "sequential.rounds.parquet")
+        keep(work / "sequential" / TRACE_NAME, trace)
+        keep(work / "sequential" / ROUNDS_NAME, kept / "sequential.rounds.parquet")
         for run in size.runs:
             name = f"{run.draft}-k{run.depth}"
             draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {size.name}"]
@@ -165,17 +163,36 @@ def _measure_size(
                 commands.run("run", *target, *draft, "--arm", "speculative",
                              "--k", str(run.depth), *tasks, "--resume",
                              "-o", str(work / name))  # fmt: skip
-                _keep(work / name / ROUNDS_NAME, kept / f"{name}.rounds.parquet")
+                keep(work / name / ROUNDS_NAME, kept / f"{name}.rounds.parquet")
             predictions = kept / f"{run.draft}.predictions.parquet"
-            commands.run("agreement", str(trace), *draft[:4], "-o", str(predictions),
+            commands.run("agreement", str(trace), *draft, "--train-trace",
+                         str(places.kept / "train.parquet"), "-o", str(predictions),
                          unless=predictions)  # fmt: skip
             probed = kept / f"{run.draft}.probe.json"
             deepest = max(one.depth for one in size.runs)
-            commands.run("probe", str(trace), *target, *draft[:4], "--k", str(deepest),
+            commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
                          "--target-tokens", str(TARGET_TOKENS), "-o", str(probed),
                          unless=probed)  # fmt: skip
     for name in wanted:
         commands.run("audit", str(kept / f"{name}.rounds.parquet"))
+
+
+def show(kept: Path, sizes: Sequence[Size], commands: Commands) -> None:
+    """Print what was measured beside what the model says of it, size by size."""
+    for size in sizes:
+        folder = kept / size.name
+        files = [folder / "trace.parquet", *sorted(folder.glob("*-k*.rounds.parquet"))]
+        beforehand = [
+            word
+            for option, ending in (
+                ("--predictions", "predictions.parquet"),
+                ("--probe", "probe.json"),
+            )
+            for path in sorted(folder.glob(f"*.{ending}"))
+            for word in (option, str(path))
+        ]
+        commands.run("validate", *map(str, files), *beforehand)
+        commands.run("identity", *map(str, sorted(folder.glob("*.rounds.parquet"))))
 
 
 def _draft(kind: str, servers: Servers) -> list[str]:
@@ -188,7 +205,16 @@ def _draft(kind: str, servers: Servers) -> list[str]:
     return ["--draft-url", url, "--draft-model", model]
 
 
-def _servers(weights: Weights, size: Size | None, places: Places) -> ServingConfig:
+def client_cores() -> set[int]:
+    """Return the cores for whoever asks: the target has the first one for itself."""
+    cores = os.sched_getaffinity(0)
+    return cores - {min(cores)} or cores
+
+
+def servers_for(
+    weights: Weights, size: Size | None, places: Places, *, adapter: bool = True
+) -> ServingConfig:
+    """Return the settings of a target's server, and of a draft's with or without its adapter."""
     config = preset("cpu")
     target = replace(
         config.target,
@@ -200,12 +226,12 @@ def _servers(weights: Weights, size: Size | None, places: Places) -> ServingConf
     draft = replace(
         config.draft,
         model=str(weights.base(size.name)),
-        adapters={"trained": str(places.adapter(size.name))},
+        adapters={"trained": str(places.adapter(size.name))} if adapter else {},
     )
     return replace(config, target=target, draft=draft, logs=str(places.work / "logs"))
 
 
-def _keep(source: Path, kept: Path) -> None:
+def keep(source: Path, kept: Path) -> None:
     """Turn a journal into Parquet, all or nothing."""
     if kept.exists():
         return
@@ -215,11 +241,13 @@ def _keep(source: Path, kept: Path) -> None:
         write_rounds(read_rounds(source), kept)
 
 
-def _limit(tasks: int | None) -> list[str]:
+def limit(tasks: int | None) -> list[str]:
+    """Return the option that takes the first tasks alone."""
     return [] if tasks is None else ["--limit", str(tasks)]
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell a person how far it is."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -242,10 +270,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             recipe=CPU_RECIPE,
         )
     except LeapModelError as error:
-        _say(f"error: {error}")
+        say(f"error: {error}")
         sys.exit(1)
     except KeyboardInterrupt:
-        _say("stopped; the same command goes on from here")
+        say("stopped; the same command goes on from here")
         sys.exit(130)
 
 

@@ -23,6 +23,7 @@ async def probe(
     draft: Endpoint,
     depth: int,
     *,
+    draft_name: str | None = None,
     batches: int = 8,
     tick: Callable[[], None] = lambda: None,
 ) -> Probe:
@@ -36,6 +37,8 @@ async def probe(
         Open.
     depth : int
         The target is asked 1 to depth + 1 things at once.
+    draft_name : str, optional
+        What the probe calls the draft; default its model's name.
     batches : int, default 8
         Batches at each level. Each batch asks a task's successive contexts, as a round does.
     tick : callable
@@ -70,7 +73,7 @@ async def probe(
             tick()
         times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), batches))
     return Probe(
-        draft.model,
+        draft_name or draft.model,
         target.model,
         mean,
         _ratio_error(total, calls, mean),

@@ -1,0 +1,129 @@
+"""Learning online, measured on this machine: ``make measure-online`` (Fig. 5 in miniature).
+
+The training tasks run once without speculation and then, for each way to update the draft, in
+batches with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny
+base. What exists already is not made again, so a run that broke off goes on.
+
+    python -m leapmodel.execution.online_set -o traces/measured/online
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from leapmodel.errors import LeapModelError
+from leapmodel.execution.about import about_machine, about_versions
+from leapmodel.execution.commands import Commands, write_json
+from leapmodel.execution.control_set import (
+    TARGET_TOKENS,
+    Places,
+    Size,
+    client_cores,
+    keep,
+    limit,
+    say,
+    servers_for,
+)
+from leapmodel.execution.online import VERSIONS_NAME
+from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.servers import serving
+from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder, cpu_weights
+
+DRAFT = "tiny-2m"
+METHODS = ("retrain", "continual")
+
+
+def measure_online(
+    places: Places, *, tasks: int | None, heldout: int | None, batches: int, depth: int
+) -> None:
+    """Make the sequential arm and both streams, or what is missing of them.
+
+    Parameters
+    ----------
+    places : Places
+    tasks, heldout : int or None
+        Training tasks in the stream, and test tasks each version is scored on; None for all.
+    batches, depth : int
+
+    Raises
+    ------
+    LeapModelError
+        If a command fails; calling again goes on from there.
+    """
+    for folder in (places.kept, places.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    weights = cpu_weights()
+    write_json(
+        places.kept / "about.json",
+        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
+    )
+    commands = Commands(
+        places.kept / "commands.jsonl",
+        say,
+        client_cores(),
+        {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
+    )
+    common = ["--target-tokens", str(TARGET_TOKENS)]
+    size = Size(DRAFT, ())
+    with serving(servers_for(weights, size, places, adapter=False), say) as servers:
+        target = ["--target-url", servers.target_url]
+        for split, count in (("train", tasks), ("test", heldout)):
+            if not (places.kept / f"sequential-{split}.parquet").exists():
+                commands.run(
+                    "collect", *target, "--tasks", split, *common, *limit(count), "--resume",
+                    "-o", str(places.work / split),
+                )  # fmt: skip
+                keep(places.work / split / TRACE_NAME, places.kept / f"sequential-{split}.parquet")
+        for method in METHODS:
+            if (places.kept / f"{method}.rounds.parquet").exists():
+                continue
+            commands.run(
+                "online", *target, "--draft-url", servers.draft_url, "--draft-model",
+                servers.draft_model, "--base", str(weights.base(DRAFT)), "--k", str(depth),
+                "--batches", str(batches), "--method", method, "--arm", "speculative",
+                "--heldout", str(places.kept / "sequential-test.parquet"), *common,
+                *limit(tasks), "--train-options", shlex.join(CPU_RECIPE), "--resume",
+                "-o", str(places.work / method),
+            )  # fmt: skip
+            shutil.copy(
+                places.work / method / VERSIONS_NAME, places.kept / f"{method}.versions.json"
+            )
+            keep(places.work / method / ROUNDS_NAME, places.kept / f"{method}.rounds.parquet")
+    for method in METHODS:
+        commands.run("audit", str(places.kept / f"{method}.rounds.parquet"))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure online learning, in full or as a smoke test."""
+    parser = argparse.ArgumentParser(
+        prog="python -m leapmodel.execution.online_set", description=main.__doc__
+    )
+    parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
+    parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
+    parser.add_argument("--smoke", action="store_true", help="12 tasks in 2 batches")
+    options = parser.parse_args(arguments)
+    work = options.work or cache_folder() / ("online-smoke" if options.smoke else "online-set")
+    smoke = options.smoke
+    try:
+        measure_online(
+            Places(options.output, work),
+            tasks=12 if smoke else None,
+            heldout=5 if smoke else None,
+            batches=2 if smoke else 10,
+            depth=2 if smoke else 3,
+        )
+    except LeapModelError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("stopped; the same command goes on from here")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
