@@ -45,21 +45,20 @@ def taught_answer(assignment: Assignment, committed: Sequence[str | None]) -> st
 
     Examples
     --------
-    >>> print(taught_answer(Assignment("picture", "picture", ("grainy",)), []))
-    A picture is given: grainy. Wanted: picture. To do: remove the grain. First, remove the grain.
-    <tool>Image Denoising</tool>
+    >>> task = Assignment("picture", "picture", ("grainy", "grey"))
+    >>> print(taught_answer(task, ["Image Denoising"]))
+    A picture is given: grainy, grey. Wanted: picture. Steps: remove the grain, add color. Done:
+    remove the grain. Next: add color.
+    <tool>Colorization</tool>
     """
     left = assignment.remaining(committed)
     action = left[0]
-    if action == TERMINATE:
-        thought = f"Wanted: {_wanted(assignment)}. Nothing of it is left to do, so the plan ends."
-    else:
-        rest = [_DO[name] for name in left[:-1]]
-        order = "First" if not committed else "Next" if len(rest) > 1 else "Last"
-        thought = (
-            f"{_given(assignment)} Wanted: {_wanted(assignment)}."
-            f" To do: {', '.join(rest)}. {order}, {rest[0]}."
-        )
+    steps = ", ".join(_DO[name] for name in assignment.plan[:-1])
+    done = ", ".join(_DO.get(str(name), "something else") for name in committed) or "nothing"
+    following = "the end" if action == TERMINATE else _DO[action]
+    # The plan and what was done stand side by side before they are compared: a small model can't
+    # subtract what it does not see.
+    thought = f"{reading(assignment)} Steps: {steps}. Done: {done}. Next: {following}."
     return f"{thought}\n{answer(action)}"
 
 
