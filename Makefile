@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 ENGINE := .venv-engine
 ENGINE_BIN := $(ENGINE)/bin
 DEMO := demo-output
+SMOKE := smoke-output
 OPENAGI := traces/reconstructed/openagi
 
-.PHONY: help demo test lint bench build engine test-engine measure measure-online clean
+.PHONY: help demo test lint bench build engine test-engine measure measure-online measure-smoke clean
 help:
 	@echo "make demo    predict the speedup of a workload that ships with the project"
 	@echo "make test    set up and run the tests"
@@ -90,5 +91,11 @@ measure: $(ENGINE)/engine
 measure-online: $(ENGINE)/engine
 	$(ENGINE_BIN)/python -m leapmodel.execution.online_set -o traces/measured/online
 
+# The same with barely trained weights and ten tasks: it shows that everything works, no more.
+measure-smoke: $(ENGINE)/engine
+	rm -rf $(SMOKE)
+	$(ENGINE_BIN)/python -m leapmodel.execution.control_set --smoke -o $(SMOKE)/planning --work $(SMOKE)/work
+	$(ENGINE_BIN)/python -m leapmodel.execution.online_set --smoke -o $(SMOKE)/online --work $(SMOKE)/work-online
+
 clean:
-	rm -rf $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(SMOKE) $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,10 @@ from leapmodel.execution.training.weights import NAMES, cpu_weights
     metavar="NAMES",
     help=f"Some of {', '.join(NAMES)}; separated by commas. Default: all.",
 )
-def command(preset: str, only: str | None) -> None:
+@click.option(
+    "--quick", is_flag=True, help="Barely trained, in a few minutes: to see that everything works."
+)
+def command(preset: str, only: str | None, quick: bool) -> None:
     """Make the models of a preset, once, and say where they are.
 
     The target is SmolLM2-135M, taught to think briefly before it acts; the drafts, which know
@@ -32,7 +35,10 @@ def command(preset: str, only: str | None) -> None:
             bar.update(bars[name], completed=done)
 
         weights = cpu_weights(
-            names, say=lambda text: click.echo(f"leapmodel: {text}", err=True), progress=step
+            names,
+            quick=quick,
+            say=lambda text: click.echo(f"leapmodel: {text}", err=True),
+            progress=step,
         )
     for name in NAMES:
         if (weights.folder / name).is_dir():

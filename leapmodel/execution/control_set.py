@@ -25,7 +25,13 @@ from leapmodel.execution.presets import preset
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.servers import Servers, serving
 from leapmodel.execution.serving import ServingConfig
-from leapmodel.execution.training.weights import CPU_RECIPE, Weights, cache_folder, cpu_weights
+from leapmodel.execution.training.weights import (
+    CPU_RECIPE,
+    TARGET,
+    Weights,
+    cache_folder,
+    cpu_weights,
+)
 from leapmodel.rounds import read_rounds, write_rounds
 from leapmodel.trace import read_trace, write_trace
 
@@ -91,6 +97,7 @@ def measure(
     train_tasks: int | None,
     test_tasks: int | None,
     recipe: Sequence[str],
+    quick: bool = False,
 ) -> None:
     """Make the whole control set, or what is missing of it.
 
@@ -103,6 +110,8 @@ def measure(
         How many tasks of each split; None for all.
     recipe : sequence of str
         More options of ``leapmodel train``.
+    quick : bool, default False
+        With barely trained weights: see :func:`~leapmodel.execution.training.weights.cpu_weights`.
 
     Raises
     ------
@@ -117,7 +126,7 @@ def measure(
         client_cores(),
         {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
     )
-    weights = cpu_weights()
+    weights = prepared(sizes, quick)
     write_json(
         places.kept / "about.json",
         {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
@@ -205,6 +214,11 @@ def _draft(kind: str, servers: Servers) -> list[str]:
     return ["--draft-url", url, "--draft-model", model]
 
 
+def prepared(sizes: Sequence[Size], quick: bool) -> Weights:
+    """Return the weights that are measured, making what is missing."""
+    return cpu_weights([TARGET, *(size.name for size in sizes)], quick=quick, say=say)
+
+
 def client_cores() -> set[int]:
     """Return the cores for whoever asks: the target has the first one for itself."""
     cores = os.sched_getaffinity(0)
@@ -265,9 +279,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measure(
             Places(options.output, work),
             SMOKE if options.smoke else FULL,
-            train_tasks=40 if options.smoke else None,
+            train_tasks=16 if options.smoke else None,
             test_tasks=10 if options.smoke else None,
             recipe=CPU_RECIPE,
+            quick=options.smoke,
         )
     except LeapModelError as error:
         say(f"error: {error}")

@@ -26,20 +26,27 @@ from leapmodel.execution.control_set import (
     client_cores,
     keep,
     limit,
+    prepared,
     say,
     servers_for,
 )
 from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.servers import serving
-from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder, cpu_weights
+from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder
 
 DRAFT = "tiny-2m"
 METHODS = ("retrain", "continual")
 
 
 def measure_online(
-    places: Places, *, tasks: int | None, heldout: int | None, batches: int, depth: int
+    places: Places,
+    *,
+    tasks: int | None,
+    heldout: int | None,
+    batches: int,
+    depth: int,
+    quick: bool = False,
 ) -> None:
     """Make the sequential arm and both streams, or what is missing of them.
 
@@ -49,6 +56,8 @@ def measure_online(
     tasks, heldout : int or None
         Training tasks in the stream, and test tasks each version is scored on; None for all.
     batches, depth : int
+    quick : bool, default False
+        With barely trained weights.
 
     Raises
     ------
@@ -57,7 +66,8 @@ def measure_online(
     """
     for folder in (places.kept, places.work):
         folder.mkdir(parents=True, exist_ok=True)
-    weights = cpu_weights()
+    size = Size(DRAFT, ())
+    weights = prepared([size], quick)
     write_json(
         places.kept / "about.json",
         {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
@@ -69,7 +79,6 @@ def measure_online(
         {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
     )
     common = ["--target-tokens", str(TARGET_TOKENS)]
-    size = Size(DRAFT, ())
     with serving(servers_for(weights, size, places, adapter=False), say) as servers:
         target = ["--target-url", servers.target_url]
         for split, count in (("train", tasks), ("test", heldout)):
@@ -116,6 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             heldout=5 if smoke else None,
             batches=2 if smoke else 10,
             depth=2 if smoke else 3,
+            quick=smoke,
         )
     except LeapModelError as error:
         say(f"error: {error}")

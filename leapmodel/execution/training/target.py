@@ -21,6 +21,7 @@ from leapmodel.execution.training.fitting import Fitted, Fitting, Progress, fit
 from leapmodel.execution.training.sft import ADAPTED, load_model
 
 N_TASKS = 480
+QUICK_TASKS = 40
 N_VALIDATION = 20
 RANK, ALPHA = 64, 128
 DIRECT_SHARE = 0.3

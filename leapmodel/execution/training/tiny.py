@@ -28,6 +28,7 @@ from leapmodel.execution.training.fitting import Fitting, Progress, fit
 VOCABULARY = 1024
 CONTEXT = 1024
 N_TEXTS = 4000
+QUICK_TEXTS = 400
 PRETRAINING = Fitting(learning_rate=2e-3, epochs=1, batch_size=16)
 _MORE_TASKS = 10_000
 """Added to the benchmark's seed, it gives other tasks of the same kind."""

