@@ -53,9 +53,9 @@ class Pairs:
     >>> benchmark = load_benchmark("planning")
     >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
     >>> len(pairs), pairs.n_tasks
-    (1063, 250)
+    (1058, 250)
     >>> print(pairs.summary())
-    1,063 pairs of 250 tasks, 142 different action sequences
+    1,058 pairs of 250 tasks, 136 different action sequences
     """
 
     frame: pd.DataFrame
