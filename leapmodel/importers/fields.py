@@ -90,7 +90,7 @@ class Place(NamedTuple):
             raise self.wrong(value, field, "a number > 0")
         return number
 
-    def count(self, value: object, field: str) -> int:
+    def count(self, value: object, field: str) -> int:  # type: ignore[override]  # not a tuple's
         """Return a whole number of at least 0."""
         if type(value) is int and 0 <= value <= _LARGEST_COUNT:  # nearly always
             return value

@@ -54,6 +54,11 @@ class Ledger:
             so_far, first = self._counts.get(what, (0, where))
             self._counts[what] = (so_far + times, first)
 
+    def add_counts(self, other: Ledger) -> None:
+        """Count all that another ledger counted."""
+        for what, (times, where) in other._counts.items():
+            self.count(what, where, times)
+
     def saw_model(self, name: object) -> None:
         """Note the name of a target model, if it is one."""
         if isinstance(name, str) and name:
