@@ -18,6 +18,8 @@ class Ledger:
         Drop a bad task and go on, instead of raising its error.
     keep_messages : bool, default False
         Whether readers should fill in the messages of each step.
+    keep_guesses : bool, default False
+        Whether they should fill in what drafts proposed; they check it all the same.
 
     Attributes
     ----------
@@ -39,9 +41,12 @@ class Ledger:
     ['calls without a result: 2 (first in task_1)']
     """
 
-    def __init__(self, *, lenient: bool = False, keep_messages: bool = False) -> None:
+    def __init__(
+        self, *, lenient: bool = False, keep_messages: bool = False, keep_guesses: bool = False
+    ) -> None:
         self.lenient = lenient
         self.keep_messages = keep_messages
+        self.keep_guesses = keep_guesses
         self.dropped: list[Dropped] = []
         self.failed: list[str] = []
         self.models: dict[str, None] = {}

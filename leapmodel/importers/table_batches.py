@@ -7,6 +7,7 @@ that is wrong, and is the definition of what a table means: both give the same s
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from types import NoneType
 from typing import NamedTuple
@@ -160,7 +161,7 @@ def _numbers(cells: Sequence[object] | None) -> np.ndarray | None:
     if kinds == {str}:
         if max(map(len, given)) > LONGEST_NUMBER:  # type: ignore[arg-type]
             raise _UnusualError
-        given = list(map(float, given))  # type: ignore[arg-type]
+        given = array("d", map(float, given))  # type: ignore[arg-type]
     elif not kinds <= {int, float}:
         raise _UnusualError
     numbers = np.array(given, dtype=np.float64)
