@@ -86,9 +86,9 @@ class ColumnChecks:
 
         They are not parsed again if they are known to be canonical.
         """
-        given = self.texts(name, nullable=True, only_storable=False)
         if are_canonical:
-            return given.astype(object)
+            return _plain_column(self.table.frame[name]).astype(object)
+        given = self.texts(name, nullable=True, only_storable=False)
         # Work on each different text once: a trace repeats its actions.
         codes, texts = pd.factorize(given)
         canonical = np.empty(len(texts) + 1, dtype=object)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from types import NoneType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from leapmodel.actions import RESPOND, canonical_calls
 from leapmodel.errors import DataError
 from leapmodel.importers.durations import PER_SECOND
 from leapmodel.importers.fields import Place
@@ -176,10 +177,18 @@ def _numbers(cells: Sequence[object] | None) -> np.ndarray | None:
 
 
 def _actions(batch: Batch, columns: Columns, place: Place) -> list[str | None]:
-    nothing: list[object] = [None] * batch.n_rows
+    nothing: list[Any] = [None] * batch.n_rows
     kind, action, tool, arguments = (
         batch.cells.get(name, nothing) for name in ("kind", "action", "tool", "arguments")
     )
+    if not columns.has("kind") and not columns.has("action") and columns.has("tool"):
+        if not set(map(type, tool)) <= {str, NoneType}:
+            raise _UnusualError
+        for name in {*tool, None} - {None}:
+            place.text(name, columns.of("tool"))
+        calls = canonical_calls(tool, arguments)
+        # No tool is a reply, as for action_in.
+        return [RESPOND if n is None else call for n, call in zip(tool, calls, strict=True)]
     return [
         action_in(*of_row, place, columns)
         for of_row in zip(kind, action, tool, arguments, strict=True)

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -20,12 +20,12 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.jsonlines import damage_named, encoding_of, open_binary
 
-BATCH = 2_000
+BATCH = 5_000
 """Rows in memory at a time: enough to share the work on a column, few enough for the caches."""
 _FIRST_RECORDS = 100
 _LONGEST_CELL = 2**24
 _PARQUET = b"PAR1"
-_Read: TypeAlias = tuple[int | None, int | None, tuple[Any, ...]]  # line, row, cells
+_Read: TypeAlias = tuple[int | None, int | None, Iterable[Any]]  # line, row, cells
 
 
 class Row(NamedTuple):
@@ -111,7 +111,7 @@ def read_batches(
         The columns to read, by the field that each holds.
     ledger : Ledger
         Where damaged lines of JSON are noted in lenient use.
-    n_rows : int, default 2000
+    n_rows : int, default 5000
         Rows of a batch; fewer where the table ends, or something is wrong with the next row.
 
     Raises
@@ -160,8 +160,8 @@ def _of_json(
     names = list(columns.values())
     records = _records(path, damaged.append if ledger.lenient else None)
     # Of a record only the wanted cells stay in memory until the batch is full.
-    rows = ((place.line, place.row, tuple(map(record.get, names))) for place, record in records)
-    for batch, error in _gathered(path, rows, list(columns), n_rows, lambda: bool(damaged)):
+    rows = ((place.line, place.row, map(record.get, names)) for place, record in records)
+    for batch, error in _gathered(path, rows, list(columns), n_rows, damaged):
         if batch is not None:
             yield batch
         for line in damaged:  # only now: the rows before it come first
@@ -207,28 +207,33 @@ def _gathered(
     rows: Iterator[_Read],
     fields: list[str],
     n_rows: int,
-    is_last: Callable[[], bool] = lambda: False,
+    damaged: Sequence[DataError] = (),
 ) -> Iterator[tuple[Batch | None, DataError | None]]:
     """Yield rows by the batch, the last one with the error that ended them.
 
-    A batch also ends before the row at whose reading ``is_last`` holds.
+    A batch also ends before a row at whose reading lines were found ``damaged``.
     """
+    # Cell after cell in one list: a tuple a row would keep the garbage collector busy.
+    cells: list[Any] = []
+    lines: list[int | None] = []
+    numbers: list[int | None] = []
 
     def batch() -> Batch | None:
-        if not read:
+        if not lines:
             return None
-        lines, numbers, of_rows = zip(*read, strict=True)
-        of_fields = map(list, zip(*of_rows, strict=True))
-        cells = {field: _cells(of) for field, of in zip(fields, of_fields, strict=True)}
-        return Batch(path, lines, numbers, cells)
+        of = {field: _cells(cells[at :: len(fields)]) for at, field in enumerate(fields)}
+        whole = Batch(path, lines.copy(), numbers.copy(), of)
+        for column in (cells, lines, numbers):
+            column.clear()
+        return whole
 
-    read: list[_Read] = []
     try:
-        for row in rows:
-            if len(read) == n_rows or is_last():
+        for line, number, of_row in rows:
+            if len(lines) == n_rows or damaged:
                 yield batch(), None
-                read.clear()
-            read.append(row)
+            cells.extend(of_row)
+            lines.append(line)
+            numbers.append(number)
     except DataError as error:
         yield batch(), error
         return
