@@ -62,7 +62,7 @@ def talks(seed: int = 0, mean_steps: int = 8, *, terse: bool = False) -> Iterato
         return rng.choice(_TOOLS), arguments
 
     system = text(1_000 if terse else 3_000)
-    size, spread, longest = (4.6, 0.8, 1_000) if terse else (6.7, 1.2, 20_000)
+    size, spread, longest = (5.2, 0.8, 1_500) if terse else (6.7, 1.2, 20_000)
     number, clock = 0, 1_770_000_000.0
     while True:
         turns = []

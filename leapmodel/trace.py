@@ -390,15 +390,20 @@ def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray | None
 
     Rows that stand in order are not copied: a large trace leaves no room for that.
     """
-    codes, _ = pd.factorize(frame["task"])
     run, step = frame["run"].to_numpy(), frame["step"].to_numpy()
     segment = frame["segment"].to_numpy()
+    task = frame["task"].array
+    same_task = np.asarray(task[1:] == task[:-1], dtype=bool)
+    blocks = np.flatnonzero(~_after_first(same_task))
+    # As objects: Arrow's own table of names takes several times their memory.
+    codes, names = pd.factorize(frame["task"].take(blocks).to_numpy(dtype=object))
     order = None
-    if not _are_in_order(codes, run, step):
+    if len(names) < len(blocks) or not _are_in_order(same_task, run, step):
+        codes = np.repeat(codes, np.diff(np.append(blocks, len(frame))))
         order = np.lexsort((step, run, codes))
         codes, run, step, segment = codes[order], run[order], step[order], segment[order]
-    same_run = _after_first((codes[1:] == codes[:-1]) & (run[1:] == run[:-1]))
-    del codes, run
+        same_task = codes[1:] == codes[:-1]
+    same_run = _after_first(same_task & (run[1:] == run[:-1]))
 
     def refuse(in_order: np.ndarray, expected: str, column: str, found: str | None = None) -> None:
         wrong = in_order
@@ -422,13 +427,15 @@ def _after_first(mask: np.ndarray) -> np.ndarray:
     return np.concatenate(([False], mask))
 
 
-def _are_in_order(*keys: np.ndarray) -> bool:
-    """Return whether rows stand in order of the first key, then the second, and so on."""
-    is_same = np.ones(max(len(keys[0]) - 1, 0), bool)
+def _are_in_order(is_same: np.ndarray, *keys: np.ndarray) -> bool:
+    """Return whether rows that are the same as those before go up by the first key, then the next.
+
+    ``is_same`` says so of each row but the first.
+    """
     for key in keys:
         if (is_same & (key[1:] < key[:-1])).any():
             return False
-        is_same &= key[1:] == key[:-1]
+        is_same = is_same & (key[1:] == key[:-1])
     return True
 
 
@@ -463,4 +470,4 @@ def _kinds_of(actions: pd.Series) -> pd.Series:
     for action in TERMINAL_ACTIONS:
         kinds[(actions == action).to_numpy()] = action_kind(action)
     kinds[actions.isna().to_numpy()] = None
-    return pd.Series(kinds, index=actions.index, dtype=object)
+    return pd.Series(kinds, index=actions.index, dtype=object, copy=False)

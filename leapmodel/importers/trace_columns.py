@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from leapmodel.importers.number_columns import NumberColumn
 from leapmodel.importers.records import Step, TaskRun
@@ -88,7 +89,14 @@ class TraceColumns:
             column = self._numbers.pop(name)
             if name in _ALWAYS or not column.is_missing:
                 columns[name] = ordered(column.to_numpy())
+        _give_back()
         return pd.DataFrame(columns, copy=False)
+
+
+def _give_back() -> None:
+    """Return to the system what columns left behind while they grew, Arrow's and Python's."""
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):  # the latter is malloc's
+        pool.release_unused()
 
 
 def _counted(n_steps: np.ndarray) -> np.ndarray:
