@@ -153,8 +153,8 @@ class Trace:
 
     @cached_property
     def _task_factors(self) -> tuple[np.ndarray, list[str]]:
-        codes, names = pd.factorize(self.frame["task"])
-        return codes, [str(name) for name in names]
+        blocks, codes, names = _task_blocks(self.frame["task"])
+        return np.repeat(codes, np.diff(np.append(blocks, self.n_steps))), list(names)
 
     @property
     def task_codes(self) -> np.ndarray:
@@ -392,11 +392,10 @@ def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray | None
     """
     run, step = frame["run"].to_numpy(), frame["step"].to_numpy()
     segment = frame["segment"].to_numpy()
-    task = frame["task"].array
-    same_task = np.asarray(task[1:] == task[:-1], dtype=bool)
-    blocks = np.flatnonzero(~_after_first(same_task))
-    # As objects: Arrow's own table of names takes several times their memory.
-    codes, names = pd.factorize(frame["task"].take(blocks).to_numpy(dtype=object))
+    blocks, codes, names = _task_blocks(frame["task"])
+    same_task = np.ones(len(frame), bool)
+    same_task[blocks] = False
+    same_task = same_task[1:]
     order = None
     if len(names) < len(blocks) or not _are_in_order(same_task, run, step):
         codes = np.repeat(codes, np.diff(np.append(blocks, len(frame))))
@@ -420,6 +419,20 @@ def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray | None
     back = same_run & _after_first(segment[1:] < segment[:-1])
     refuse(back, "segments in order along the steps", "segment")
     return order
+
+
+def _task_blocks(tasks: pd.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (first row, index of its name) of each block of rows of one task, and the names.
+
+    In a trace the rows of a task stand together, so that there are few blocks; and their names are
+    told apart as objects, for Arrow's own table of names takes several times their memory.
+    """
+    names = tasks.array
+    is_first = np.ones(len(names), bool)
+    is_first[1:] = names[1:] != names[:-1]
+    blocks = np.flatnonzero(is_first)
+    codes, different = pd.factorize(tasks.take(blocks).to_numpy(dtype=object))
+    return blocks, codes, different
 
 
 def _after_first(mask: np.ndarray) -> np.ndarray:
