@@ -74,11 +74,13 @@ def measured(label: str, name: str, files: list[Path], target: float | None = No
     return Figure(f"{label} / {against}", ratios, "x", target, note=note)
 
 
-def make_log(name: str, folder: Path, megabytes: float, suffix: str = "") -> list[Path]:
+def make_log(
+    name: str, folder: Path, megabytes: float, suffix: str = "", *, terse: bool = False
+) -> list[Path]:
     """Write a log of a format of about this size and return its files."""
     limit = megabytes * 1e6
     longer = name in _FILES or name in _DOCUMENTS  # a session a file
-    runs = talks(mean_steps=25 if longer else 8)
+    runs = talks(mean_steps=25 if longer else 11 if terse else 8, terse=terse)
     if name == "table":
         path = folder / f"log{suffix or '.jsonl'}"
         records = (record for talk in runs for record in agents.table(talk))

@@ -42,8 +42,12 @@ class Talk:
     turns: tuple[Turn, ...]
 
 
-def talks(seed: int = 0, mean_steps: int = 8) -> Iterator[Talk]:
-    """Yield run after run without end, the same for the same seed."""
+def talks(seed: int = 0, mean_steps: int = 8, *, terse: bool = False) -> Iterator[Talk]:
+    """Yield run after run without end, the same for the same seed.
+
+    Terse ones have the sizes of real BFCL logs, the densest in steps: results of a line, and calls
+    of which a task makes a few again and again.
+    """
     rng = random.Random(seed)
     book = " ".join(rng.choices(_WORDS, k=40_000))
 
@@ -51,18 +55,27 @@ def talks(seed: int = 0, mean_steps: int = 8) -> Iterator[Talk]:
         at = rng.randrange(len(book) - 20_000)
         return book[at : at + n]
 
-    system = text(3_000)
+    def call() -> tuple[str, dict[str, object]]:
+        if terse:
+            return rng.choice(_TOOLS), {"path": text(10), "pattern": text(6)}
+        arguments = {"path": text(40), "limit": rng.randrange(200), "pattern": text(25)}
+        return rng.choice(_TOOLS), arguments
+
+    system = text(1_000 if terse else 3_000)
+    size, spread, longest = (5.2, 0.8, 1_500) if terse else (6.7, 1.2, 20_000)
     number, clock = 0, 1_770_000_000.0
     while True:
         turns = []
         n_steps = max(2, round(rng.gauss(mean_steps, mean_steps / 4)))
+        again = [call() for _ in range(n_steps // 4)] if terse else []
         for step in range(n_steps):
             gen_s, tool_s = rng.gammavariate(2.0, 1.5) + 0.05, rng.expovariate(2.0)
             calls: list[tuple[str, dict[str, object]]] = []
             for _ in range(0 if step == n_steps - 1 else 1 + (rng.random() < 0.15)):
-                arguments = {"path": text(40), "limit": rng.randrange(200), "pattern": text(25)}
-                calls.append((rng.choice(_TOOLS), arguments))
-            results = tuple(text(min(20_000, int(rng.lognormvariate(6.7, 1.2)))) for _ in calls)
+                calls.append(rng.choice(again) if again else call())
+            results = tuple(
+                text(min(longest, int(rng.lognormvariate(size, spread)))) for _ in calls
+            )
             said = text(rng.randrange(50, 250) if calls else 600)
             turns.append(Turn(said, tuple(calls), results, clock, gen_s, tool_s))
             clock += gen_s + tool_s + 0.01

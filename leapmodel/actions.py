@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 RESPOND = "<respond/>"
@@ -23,6 +24,8 @@ TERMINAL_ACTIONS = frozenset({RESPOND, TERMINATE})
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 _CALL_SEPARATOR = "\n"  # never inside a call: JSON escapes it, and names are cleaned of it
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_SHORT = 256
+"""Arguments of so many characters are looked up; longer ones seldom repeat, and would fill it."""
 _LONGEST_MARKER = 64  # a longer text is no marker however much blank space it holds
 _CALL_START = re.compile(r"([^\n]*?)\(\s*+(?=[{)])")
 _CALL_END = re.compile(r"\s*+\)[^\S\n]*+(?:\n\s*+|\Z)")
@@ -57,16 +60,54 @@ def canonical_call(name: str, arguments: object) -> str | None:
         return None
     if arguments is None or arguments == "":
         arguments = {}
+    if isinstance(arguments, str):
+        written = _often_written if len(arguments) <= _SHORT else _written_call
+        return written(name, arguments)
     try:
-        if isinstance(arguments, str):
-            by_value = _DECODER.decode(arguments)
-        else:
-            by_value = _numbers_by_value(arguments)
-        if not isinstance(by_value, dict):
-            return None
-        return _call_text(name, by_value)
+        by_value = _numbers_by_value(arguments)
+        return _call_text(name, by_value) if isinstance(by_value, dict) else None
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def _written_call(name: str, arguments: str) -> str | None:
+    try:
+        is_bare = arguments[:1] == "{" and arguments[-1:] == "}"
+        # Looking for blanks around the object costs a third of reading it.
+        by_value, end = _DECODER.raw_decode(arguments) if is_bare else (None, -1)
+        if end != len(arguments):
+            by_value = _DECODER.decode(arguments)
+        return _call_text(name, by_value) if isinstance(by_value, dict) else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def canonical_calls(names: Sequence[str | None], arguments: Sequence[object]) -> list[str | None]:
+    """Return the canonical strings of many tool calls, each by itself.
+
+    The same as :func:`canonical_call` on each, in two thirds of the time where the arguments are
+    JSON text, as they are in the columns of a table.
+
+    Examples
+    --------
+    >>> canonical_calls(["ls", "cd"], ["{}", '{"to": "a"}'])
+    ['ls({})', 'cd({"to":"a"})']
+    """
+    scan, write = _DECODER.raw_decode, _ENCODE
+    are_plain = {name for name in set(names) if isinstance(name, str) and name.isidentifier()}
+    calls: list[str | None] = []
+    for name, given in zip(names, arguments, strict=True):
+        if name in are_plain and isinstance(given, str) and given[:1] == "{":
+            try:
+                by_value, end = scan(given)
+                text = write(by_value)
+            except (ValueError, RecursionError):
+                end = -1
+            if end == len(given) and text.isascii():
+                calls.append(f"{name}({text})")
+                continue
+        calls.append(canonical_call(name, given))  # type: ignore[arg-type]
+    return calls
 
 
 def canonical_group(calls: Iterable[tuple[str, object]]) -> str | None:
@@ -249,21 +290,39 @@ def _call_text(name: str, by_value: dict[str, Any]) -> str:
 
 
 def _json_text(value: object) -> str:
-    text = _ENCODER.encode(value)
+    text = _ENCODE(value)
     if is_storable(text):
         return text
     # Half a surrogate pair is legal in JSON but not in a UTF-8 file: it stays an escape. Two halves
     # that stand together are one character, and decoding joins them.
-    joined = _DECODER.decode(_ASCII_ENCODER.encode(value))
-    text = _ENCODER.encode(joined)
-    return text if is_storable(text) else _ASCII_ENCODER.encode(joined)
+    joined = _DECODER.decode(_ENCODE_ASCII(value))
+    text = _ENCODE(joined)
+    return text if is_storable(text) else _ENCODE_ASCII(joined)
 
 
 def _storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# Built once: json.loads and json.dumps would build them anew for each of a million actions.
+def _encoder(*, ensure_ascii: bool) -> Callable[[object], str]:
+    """Return a writer of JSON with sorted keys, built once for a million actions.
+
+    ``JSONEncoder.encode`` builds its C part anew for each text, which takes as long as writing it.
+    """
+    plain = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=ensure_ascii)
+    build = getattr(json.encoder, "c_make_encoder", None)  # absent where Python has no C part
+    if build is None:
+        return plain.encode
+    text_of = "encode_basestring_ascii" if ensure_ascii else "encode_basestring"
+    # Without a check for circles: what is its own part runs into the limit of recursion instead.
+    write = build(
+        None, plain.default, getattr(json.encoder, text_of), None, ":", ",", True, False, True
+    )
+    return lambda value: "".join(write(value, 0))
+
+
+# Built once, for the same reason.
 _DECODER = json.JSONDecoder(parse_float=lambda text: _float_by_value(float(text)))
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-_ASCII_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_ENCODE = _encoder(ensure_ascii=False)
+_ENCODE_ASCII = _encoder(ensure_ascii=True)
+_often_written = lru_cache(maxsize=2**10)(_written_call)  # agents repeat short calls

@@ -75,7 +75,7 @@ class ColumnChecks:
             is_text = np.zeros(self._n_rows, bool)
         wrong = ~(is_text | missing) if nullable else ~is_text
         self.refuse(wrong, name, "text" + (" or null" if nullable else ""))
-        if not self.lenient and not nullable:
+        if is_text.all() or not (self.lenient or nullable):
             return column
         kept = column.to_numpy(dtype=object, copy=True)
         kept[~is_text] = None
@@ -86,9 +86,9 @@ class ColumnChecks:
 
         They are not parsed again if they are known to be canonical.
         """
-        given = self.texts(name, nullable=True, only_storable=False)
         if are_canonical:
-            return given.astype(object).where(given.notna(), None)
+            return _plain_column(self.table.frame[name]).astype(object)
+        given = self.texts(name, nullable=True, only_storable=False)
         # Work on each different text once: a trace repeats its actions.
         codes, texts = pd.factorize(given)
         canonical = np.empty(len(texts) + 1, dtype=object)
@@ -198,7 +198,7 @@ class ColumnChecks:
         if nullable or default is not None:
             wrong &= ~missing
         self.refuse(wrong, name, expected)
-        if default is not None:
+        if default is not None and missing.any():
             values = np.where(missing, default, values)
         return values
 
@@ -206,6 +206,12 @@ class ColumnChecks:
         self, name: str, *, at_least: int = 0, default: int | None = None, nullable: bool = False
     ) -> np.ndarray:
         """Return a column of whole numbers: int64, or float64 with NaN for nulls if nullable."""
+        if not nullable and name in self.table.frame and self.table.frame[name].dtype == np.int64:
+            whole = self.table.frame[name].to_numpy()  # as it is: no detour, and no copies
+            self.refuse(whole < at_least, name, f"a whole number >= {at_least:g}")
+            too_large = whole > _LARGEST_EXACT
+            self.refuse(too_large, name, "a whole number of at most 2^53")
+            return np.where(too_large, 0, whole) if too_large.any() else whole
         values = self.numbers(
             name, at_least=at_least, default=default, nullable=nullable, whole=True
         )
@@ -279,6 +285,11 @@ class ColumnChecks:
                 found=f"{len(dropped)} bad, the first: {dropped[0].reason}",
             )
         return kept
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong so far."""
+        return not self._first_reason and not self.table.bad_lines
 
     def is_wrong(self) -> np.ndarray:
         """Return a mask of the rows marked so far, shape (rows,)."""

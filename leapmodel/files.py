@@ -343,7 +343,9 @@ def table_from_frame(frame: pd.DataFrame, source: str) -> Table:
     if len(frame) == 0:
         raise DataError(source, expected="at least one row", found="none")
     _refuse_duplicates(frame, source)
-    nulls = {str(name): frame[name].isna().to_numpy() for name in frame.columns}
+    nulls = {
+        str(name): column.isna().to_numpy() for name, column in frame.items() if column.hasnans
+    }
     positions = np.arange(1, len(frame) + 1)
     return Table(source, frame.reset_index(drop=True), {}, positions, "row", nulls)
 

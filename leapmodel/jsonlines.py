@@ -79,7 +79,7 @@ def iter_json_lines(
                 continue
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
-            if not raw.strip():
+            if not raw or raw.isspace():
                 continue
             hint = None if seen_any else _other_format(raw)
             seen_any = True
@@ -166,7 +166,7 @@ def _parse_object(
     path: str | Path, number: int, raw: bytes, hint: str | None = None
 ) -> dict[str, Any]:
     try:
-        text = raw.decode("utf-8").rstrip("\r\n")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = raw[error.start]
         raise DataError(
@@ -175,6 +175,21 @@ def _parse_object(
             expected="UTF-8 text",
             found=f"byte 0x{byte:02x} at position {error.start + 1}",
         ) from None
+    try:
+        # Nearly every line is an object from end to end. A closer look costs as much as parsing,
+        # so only the others get one.
+        record, end = _DECODER.raw_decode(text)
+        if isinstance(record, dict) and text[end:] in _LINE_ENDS:
+            return _without_half_pairs(record) if _HALF_PAIR.search(text) else record
+    except (ValueError, RecursionError):
+        pass
+    return _explained(path, number, raw, text.rstrip("\r\n"), hint)
+
+
+def _explained(
+    path: str | Path, number: int, raw: bytes, text: str, hint: str | None
+) -> dict[str, Any]:
+    """Return the object that a line holds among blanks, or say why it holds none."""
     if "\0" in text:
         raise DataError(path, line=number, expected="JSON text", found="binary data")
     try:
@@ -198,6 +213,8 @@ def _parse_object(
     return record
 
 
+_DECODER = json.JSONDecoder()
+_LINE_ENDS = ("\n", "", "\r\n")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 

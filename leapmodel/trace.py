@@ -83,6 +83,7 @@ class Trace:
         source: str = "trace",
         lenient: bool = False,
         are_canonical: bool = False,
+        copy: bool = True,
     ) -> Trace:
         """Check columns made in memory and return them as a trace.
 
@@ -99,6 +100,9 @@ class Trace:
         are_canonical : bool, default False
             Whether the actions are known to be in canonical form, as an importer's are: then they
             are not parsed again.
+        copy : bool, default True
+            Whether to copy columns; without it, and where rows stand in order, the trace holds
+            those of ``frame``, which must not be changed any more.
 
         Raises
         ------
@@ -106,7 +110,7 @@ class Trace:
             For the first row that does not fit, or if no task is left.
         """
         table = table_from_frame(frame, source)
-        return _checked(table, dict(metadata or {}), lenient, are_canonical)
+        return _checked(table, dict(metadata or {}), lenient, are_canonical, copy)
 
     def __repr__(self) -> str:
         return f"<Trace: {self.n_tasks} tasks, {self.n_segments} segments, {self.n_steps} steps>"
@@ -149,8 +153,8 @@ class Trace:
 
     @cached_property
     def _task_factors(self) -> tuple[np.ndarray, list[str]]:
-        codes, names = pd.factorize(self.frame["task"])
-        return codes, [str(name) for name in names]
+        blocks, codes, names = _task_blocks(self.frame["task"])
+        return np.repeat(codes, np.diff(np.append(blocks, self.n_steps))), list(names)
 
     @property
     def task_codes(self) -> np.ndarray:
@@ -317,7 +321,11 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 
 
 def _checked(
-    table: Table, metadata: dict[str, Any], lenient: bool, are_canonical: bool = False
+    table: Table,
+    metadata: dict[str, Any],
+    lenient: bool,
+    are_canonical: bool = False,
+    copy: bool = True,
 ) -> Trace:
     metadata = plain_metadata(metadata)
     checks = ColumnChecks(table, lenient=lenient)
@@ -349,11 +357,17 @@ def _checked(
     frame = pd.DataFrame({**columns, **extra}, copy=False)  # put in order, it is copied below
     order = _check_order(checks, frame)
     if "segment" not in given:
-        frame["segment"] = _segments_from_replies(frame, order)
+        by_step = np.arange(len(frame)) if order is None else order
+        frame["segment"] = _segments_from_replies(frame, by_step)
     metadata = _with_misspelt(metadata, given)
-    task_of_row = [t if isinstance(t, str) else None for t in columns["task"]] if lenient else []
-    dropped = checks.dropped(task_of_row)
-    frame = checks.without_dropped(frame.take(order), dropped).reset_index(drop=True)
+    # No names where none is asked for: as objects, they are larger than the whole trace.
+    names = () if checks.is_clean else columns["task"]
+    dropped = checks.dropped([name if isinstance(name, str) else None for name in names])
+    if order is not None:
+        frame = frame.take(order)
+    elif copy:
+        frame = frame.copy()
+    frame = checks.without_dropped(frame, dropped).reset_index(drop=True)
     frame["task"] = frame["task"].astype(str)
     trace = Trace(frame, metadata, tuple(dropped))
     if trace.is_boundary.any():  # a boundary step ends its segment, whatever the file numbers say
@@ -371,29 +385,71 @@ def _cut_after(trace: Trace, boundary: np.ndarray) -> np.ndarray:
     return count - np.maximum.accumulate(np.where(trace.run_starts_mask, count, 0))
 
 
-def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray:
-    """Check keys, steps and segments, and return the row order task, run, step."""
-    codes, _ = pd.factorize(frame["task"])
+def _check_order(checks: ColumnChecks, frame: pd.DataFrame) -> np.ndarray | None:
+    """Check keys, steps and segments; return the row order task, run, step, or None if it is so.
+
+    Rows that stand in order are not copied: a large trace leaves no room for that.
+    """
     run, step = frame["run"].to_numpy(), frame["step"].to_numpy()
-    order = np.lexsort((step, run, codes))
-    codes, run, step = codes[order], run[order], step[order]
-    segment = frame["segment"].to_numpy()[order]
-    same_run = np.zeros(len(order), bool)
-    same_run[1:] = (codes[1:] == codes[:-1]) & (run[1:] == run[:-1])
-    before = np.concatenate(([-1], step[:-1]))
+    segment = frame["segment"].to_numpy()
+    blocks, codes, names = _task_blocks(frame["task"])
+    same_task = np.ones(len(frame), bool)
+    same_task[blocks] = False
+    same_task = same_task[1:]
+    order = None
+    if len(names) < len(blocks) or not _are_in_order(same_task, run, step):
+        codes = np.repeat(codes, np.diff(np.append(blocks, len(frame))))
+        order = np.lexsort((step, run, codes))
+        codes, run, step, segment = codes[order], run[order], step[order], segment[order]
+        same_task = codes[1:] == codes[:-1]
+    same_run = _after_first(same_task & (run[1:] == run[:-1]))
 
     def refuse(in_order: np.ndarray, expected: str, column: str, found: str | None = None) -> None:
-        wrong = np.zeros(len(order), bool)
-        wrong[order] = in_order & ~checks.is_wrong()[order]
-        checks.refuse(wrong, column, expected, found)
+        wrong = in_order
+        if order is not None:
+            wrong = np.zeros(len(order), bool)
+            wrong[order] = in_order
+        checks.refuse(wrong & ~checks.is_wrong(), column, expected, found)
 
-    twice = same_run & (step == before)
+    twice = same_run & _after_first(step[1:] == step[:-1])
     refuse(twice, "each (task, run, step) once", "step", "a second one")
     refuse(~same_run & (step != 0), "a run's first step to be 0", "step")
-    refuse(same_run & ~twice & (step != before + 1), "steps without a gap (0, 1, 2, …)", "step")
-    back = same_run & (segment < np.concatenate(([0], segment[:-1])))
+    gap = same_run & ~twice & _after_first(np.diff(step) != 1)
+    refuse(gap, "steps without a gap (0, 1, 2, …)", "step")
+    back = same_run & _after_first(segment[1:] < segment[:-1])
     refuse(back, "segments in order along the steps", "segment")
     return order
+
+
+def _task_blocks(tasks: pd.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (first row, index of its name) of each block of rows of one task, and the names.
+
+    In a trace the rows of a task stand together, so that there are few blocks; and their names are
+    told apart as objects, for Arrow's own table of names takes several times their memory.
+    """
+    names = tasks.array
+    is_first = np.ones(len(names), bool)
+    is_first[1:] = names[1:] != names[:-1]
+    blocks = np.flatnonzero(is_first)
+    codes, different = pd.factorize(tasks.take(blocks).to_numpy(dtype=object))
+    return blocks, codes, different
+
+
+def _after_first(mask: np.ndarray) -> np.ndarray:
+    """Return a mask of the rows after the first as one of all rows."""
+    return np.concatenate(([False], mask))
+
+
+def _are_in_order(is_same: np.ndarray, *keys: np.ndarray) -> bool:
+    """Return whether rows that are the same as those before go up by the first key, then the next.
+
+    ``is_same`` says so of each row but the first.
+    """
+    for key in keys:
+        if (is_same & (key[1:] < key[:-1])).any():
+            return False
+        is_same = is_same & (key[1:] == key[:-1])
+    return True
 
 
 def _segments_from_replies(frame: pd.DataFrame, order: np.ndarray) -> np.ndarray:
@@ -422,8 +478,9 @@ def _with_misspelt(metadata: dict[str, Any], given: Iterable[str]) -> dict[str, 
 
 def _kinds_of(actions: pd.Series) -> pd.Series:
     # No table of all different actions: of a large log it would be as large as the column.
-    kinds = np.full(len(actions), "tool", dtype=object)
+    kinds = np.empty(len(actions), dtype=object)
+    kinds.fill("tool")  # one text for all rows, where np.full would make as many
     for action in TERMINAL_ACTIONS:
         kinds[(actions == action).to_numpy()] = action_kind(action)
     kinds[actions.isna().to_numpy()] = None
-    return pd.Series(kinds, index=actions.index, dtype=object)
+    return pd.Series(kinds, index=actions.index, dtype=object, copy=False)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-import pandas as pd
-
-from leapmodel.errors import DataError, shown
+from leapmodel.errors import DataError
 from leapmodel.importers.contexts import ContextWriter
 from leapmodel.importers.fields import Place, stem_of
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import Importer, TaskRun
+from leapmodel.importers.run_numbers import RunNumbers
+from leapmodel.importers.trace_columns import TraceColumns
 from leapmodel.trace import LONGEST_S, Trace
 
 Progress: TypeAlias = Callable[[int, int, int], None]
@@ -25,10 +22,6 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 _DIGITS = "0123456789"
 _PIECES = re.compile(r"[0-9]+|[^0-9]+")
-_SECONDS = ("gen_s", "tool_s")
-_OPTIONAL = ("started_s", "prompt_tokens", "cached_tokens", "completion_tokens")
-_SHORT = 64
-"""Actions of so many characters are kept once, for they come often; longer ones seldom repeat."""
 _PLACEHOLDERS = 10
 """From so many steps on, one and the same time for all of them was not measured."""
 
@@ -65,7 +58,7 @@ def assemble(
         For the first bad task, or if no task is left.
     """
     ledger = Ledger(lenient=lenient, keep_messages=contexts is not None)
-    columns = _Columns()
+    columns = TraceColumns()
     with nullcontext() if contexts is None else ContextWriter(contexts, ledger) as writer:
         for task_run, run in read_runs(importer, files, ledger, progress, options):
             columns.add(task_run, run)
@@ -78,7 +71,7 @@ def assemble(
 
 
 def _trace(
-    columns: _Columns,
+    columns: TraceColumns,
     importer: Importer,
     files: Sequence[Path],
     ledger: Ledger,
@@ -102,7 +95,12 @@ def _trace(
             for name, value in options.items()
         }
     trace = Trace.from_frame(
-        columns.frame(), metadata, source=source, lenient=ledger.lenient, are_canonical=True
+        columns.frame(),
+        metadata,
+        source=source,
+        lenient=ledger.lenient,
+        are_canonical=True,
+        copy=False,
     )
     _refuse_placeholders(trace, source)
     return Trace(trace.frame, trace.metadata, (*ledger.dropped, *trace.dropped))
@@ -116,7 +114,7 @@ def read_runs(
     options: Mapping[str, object],
 ) -> Iterator[tuple[TaskRun, int]]:
     """Yield every good task run of the files with the number of its run, in order."""
-    runs = _RunNumbers()
+    runs = RunNumbers()
     n_runs = 0
     for index, path in enumerate(files):
         n_failed, n_dropped = len(ledger.failed), len(ledger.dropped)
@@ -188,105 +186,10 @@ def _task_runs(
         yield from importer.read_file(path, ledger, **options)
 
 
-class _RunNumbers:
-    """Tell a repeated task, which comes again in another file, from a duplicated one."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, int] = {}
-        self._last_file: dict[str, int] = {}
-        self._taken: dict[tuple[str, int], tuple[Path, int | None]] = {}
-
-    def number(self, task_run: TaskRun, file_index: int, path: Path) -> int:
-        """Return the run's number: the log's own, or how many earlier files hold the task."""
-        task, run = task_run.task, task_run.run
-        if run is None:
-            run = self._next.get(task, 0)
-            if self._last_file.get(task) == file_index:
-                run -= 1  # taken: refused below
-        if (task, run) in self._taken:
-            first_path, first_line = self._taken[task, run]
-            where = "" if first_path == path else f" in {first_path.name}"
-            where += "" if first_line is None else f" at line {first_line}"
-            raise Place(path, task_run.line).error(
-                "id", "each task once", f"{shown(task)} again (first{where})"
-            )
-        self._taken[task, run] = (path, task_run.line)
-        self._mark(task, run, file_index)
-        return run
-
-    def skip(self, tasks: Iterable[str], file_index: int) -> None:
-        """Let tasks of this file that gave no trace use up a run's number."""
-        for task in tasks:
-            if self._last_file.get(task) != file_index:
-                self._mark(task, self._next.get(task, 0), file_index)
-
-    def _mark(self, task: str, run: int, file_index: int) -> None:
-        self._next[task] = max(self._next.get(task, 0), run + 1)
-        self._last_file[task] = file_index
-
-
-class _Columns:
-    """The trace's columns, grown a task run at a time; what a step says is not kept.
-
-    Numbers are kept as numbers, not as objects: of a large log they are most of what is in memory.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: list[str] = []  # of each run, as are its number and its count of steps
-        self._runs = array("q")
-        self._n_steps = array("q")
-        self._actions: list[str | None] = []
-        self._short_actions: dict[str, str] = {}
-        self._segments = array("q")
-        self._numbers = {name: array("d") for name in (*_SECONDS, *_OPTIONAL)}
-
-    @property
-    def n_runs(self) -> int:
-        return len(self._tasks)
-
-    def add(self, task_run: TaskRun, run: int) -> None:
-        steps = task_run.steps
-        self._tasks.append(task_run.task)
-        self._runs.append(run)
-        self._n_steps.append(len(steps))
-        same = self._short_actions
-        for step in steps:
-            action = step.action
-            if action is not None and len(action) <= _SHORT:
-                action = same.setdefault(action, action)
-            self._actions.append(action)
-        self._segments.extend([step.segment for step in steps])
-        for name, values in self._numbers.items():
-            given = [getattr(step, name) for step in steps]
-            values.extend([math.nan if value is None else value for value in given])
-
-    def frame(self) -> pd.DataFrame:
-        """Return the columns, and keep none of them."""
-        n_steps = np.array(self._n_steps)
-        first = np.repeat(np.cumsum(n_steps) - n_steps, n_steps)
-        # As objects, for pandas would copy each text, and copy it again for the trace.
-        actions = pd.Series(self._actions, dtype=object)
-        self._actions, self._short_actions = [], {}
-        columns: dict[str, Any] = {
-            "task": np.repeat(np.array(self._tasks, dtype=object), n_steps),
-            "run": np.repeat(np.array(self._runs), n_steps),
-            "segment": np.frombuffer(self._segments, dtype=np.int64),
-            "step": np.arange(len(first)) - first,
-        }
-        for name in _SECONDS:
-            columns[name] = np.frombuffer(self._numbers.pop(name))
-        columns["action"] = actions
-        for name in _OPTIONAL:
-            values = np.frombuffer(self._numbers.pop(name))
-            if not np.isnan(values).all():
-                columns[name] = values
-        return pd.DataFrame(columns, copy=False)
-
-
 def _refuse_impossible(task_run: TaskRun, path: Path) -> None:
     """Refuse times that the trace would refuse, while their place in the log is known."""
     for name in ("gen_s", "tool_s"):
-        longest = max(getattr(step, name) for step in task_run.steps)
+        longest = max([getattr(step, name) for step in task_run.steps])
         if longest > LONGEST_S:
             raise Place(path, task_run.line).error(
                 name, f"seconds, at most {LONGEST_S:g} (another unit?)", f"{longest:g}"

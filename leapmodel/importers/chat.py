@@ -15,6 +15,8 @@ from leapmodel.importers.messages import Call, action_of, said_by_assistant, tex
 from leapmodel.importers.records import Message
 
 _DEEPEST = 12
+_OPENING = frozenset("{[")
+_DECODER = json.JSONDecoder()
 _TOOL_ENDS = {"tool_calls", "tool_call", "tool_use", "function_call", "tool-calls"}
 _REPLY_ENDS = {"stop", "end_turn", "stop_sequence", "completed"}
 _ROLES = {
@@ -116,10 +118,16 @@ def kind_of(value: dict[str, Any]) -> str:
 
 def decoded_json(text: str) -> Any:
     """Return the object or list that a text spells as JSON, or None."""
-    if text.lstrip()[:1] not in {"{", "["}:
+    if text[:1] not in _OPENING and text.lstrip()[:1] not in _OPENING:
         return None
     try:
-        return json.loads(text)
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(text)  # with blanks around it, if it is JSON at all
     except (ValueError, RecursionError):
         return None
 
@@ -152,6 +160,8 @@ def call_of(item: object) -> Call | None:
 
 def joined(parts: Sequence[Said]) -> Said:
     """Return several pieces of one message as one."""
+    if len(parts) == 1:
+        return parts[0]
     texts = [part.text for part in parts if part.text is not None]
     finishes = [part.finish for part in parts if part.finish is not None]
     calls = tuple(call for part in parts for call in part.calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,22 @@ MAX_DOCUMENT_BYTES = 256 * 2**20
 """A single JSON object must fit in memory; larger logs come line by line or as an array."""
 
 
-def iter_documents(path: Path, ledger: Ledger) -> Iterator[tuple[Place, dict[str, Any]]]:
+def iter_documents(
+    path: Path,
+    ledger: Ledger | None = None,
+    *,
+    on_bad_line: Callable[[DataError], None] | None = None,
+) -> Iterator[tuple[Place, dict[str, Any]]]:
     """Yield ``(place, object)`` for each JSON object of a file, one in memory at a time.
 
     Parameters
     ----------
     path : Path
         JSON Lines, a JSON array of objects, or one JSON object over any number of lines.
-    ledger : Ledger
+    ledger : Ledger, optional
         In lenient use a damaged line is dropped there and reading goes on.
+    on_bad_line : callable, optional
+        Called with the error of a damaged line instead; reading goes on.
 
     Raises
     ------
@@ -44,10 +51,13 @@ def iter_documents(path: Path, ledger: Ledger) -> Iterator[tuple[Place, dict[str
         yield Place(path), _whole(path)
     else:
 
-        def bad_line(error: DataError) -> None:
+        def drop(error: DataError) -> None:
+            assert ledger is not None
             ledger.drop(f"({path.name} line {error.line})", error)
 
-        for line, record in iter_json_lines(path, on_bad_line=bad_line if ledger.lenient else None):
+        if on_bad_line is None and ledger is not None and ledger.lenient:
+            on_bad_line = drop
+        for line, record in iter_json_lines(path, on_bad_line=on_bad_line):
             yield Place(path, line), record
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from leapmodel.errors import DataError, shown
 
@@ -15,9 +14,10 @@ _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_COUNT = 2**53  # beyond it a float64 column could not hold the count exactly
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A record's place in a log, and the checks of what its fields hold.
+
+    A tuple, because there is one of every record of a log.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Place:
             raise self.wrong(value, field, "a number > 0")
         return number
 
-    def count(self, value: object, field: str) -> int:
+    def count(self, value: object, field: str) -> int:  # type: ignore[override]  # not a tuple's
         """Return a whole number of at least 0."""
         if type(value) is int and 0 <= value <= _LARGEST_COUNT:  # nearly always
             return value

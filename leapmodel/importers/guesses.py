@@ -41,7 +41,7 @@ def gather_predictions(
     DataError
         For the first bad task, or if no step has a guess.
     """
-    ledger = Ledger(lenient=lenient)
+    ledger = Ledger(lenient=lenient, keep_guesses=True)
     rows: list[dict[str, Any]] = []
     for task_run, run in read_runs(importer, files, ledger, progress, options):
         for index, step in enumerate(task_run.steps):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from leapmodel.checks import Dropped
 from leapmodel.errors import DataError
@@ -18,6 +17,8 @@ class Ledger:
         Drop a bad task and go on, instead of raising its error.
     keep_messages : bool, default False
         Whether readers should fill in the messages of each step.
+    keep_guesses : bool, default False
+        Whether they should fill in what drafts proposed; they check it all the same.
 
     Attributes
     ----------
@@ -39,9 +40,12 @@ class Ledger:
     ['calls without a result: 2 (first in task_1)']
     """
 
-    def __init__(self, *, lenient: bool = False, keep_messages: bool = False) -> None:
+    def __init__(
+        self, *, lenient: bool = False, keep_messages: bool = False, keep_guesses: bool = False
+    ) -> None:
         self.lenient = lenient
         self.keep_messages = keep_messages
+        self.keep_guesses = keep_guesses
         self.dropped: list[Dropped] = []
         self.failed: list[str] = []
         self.models: dict[str, None] = {}
@@ -54,23 +58,30 @@ class Ledger:
             so_far, first = self._counts.get(what, (0, where))
             self._counts[what] = (so_far + times, first)
 
+    def add_counts(self, other: Ledger) -> None:
+        """Count all that another ledger counted."""
+        for what, (times, where) in other.counts().items():
+            self.count(what, where, times)
+
     def saw_model(self, name: object) -> None:
         """Note the name of a target model, if it is one."""
         if isinstance(name, str) and name:
             self.models.setdefault(name)
 
-    @contextmanager
-    def guard(self, task: str) -> Iterator[None]:
+    def guard(self, task: str) -> _Guard:
         """Let a bad task's error through, or drop the task in lenient use.
 
         What the block counted is forgotten with the task.
         """
-        counts = dict(self._counts)
-        try:
-            yield
-        except DataError as error:
-            self._counts = counts
-            self.drop(task, error)
+        return _Guard(self, task)
+
+    def forget_counts_since(self, counts: dict[str, tuple[int, str]]) -> None:
+        """Go back to what had been counted, as :meth:`counts` gave it."""
+        self._counts = counts
+
+    def counts(self) -> dict[str, tuple[int, str]]:
+        """Return what was counted so far: by kind, how many times and where first."""
+        return dict(self._counts)
 
     def drop(self, task: str, error: DataError) -> None:
         """Raise a bad task's error, or list the task as dropped in lenient use."""
@@ -96,6 +107,31 @@ class Ledger:
             names = list(self.models)
             lines.append(f"more than one target model: {', '.join(names[:5])}")
         return lines
+
+
+class _Guard:
+    """The guard of a task, written out: one from contextlib costs as much as a short task."""
+
+    __slots__ = ("_counts", "_ledger", "_task")
+
+    def __init__(self, ledger: Ledger, task: str) -> None:
+        self._ledger = ledger
+        self._task = task
+
+    def __enter__(self) -> None:
+        self._counts = self._ledger.counts()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, DataError):
+            return False
+        self._ledger.forget_counts_since(self._counts)
+        self._ledger.drop(self._task, error)
+        return True
 
 
 def _one_line(name: str) -> str:

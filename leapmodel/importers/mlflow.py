@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from leapmodel.importers.chat import Said, read_said
+from leapmodel.importers.chat import Said, decoded_json, read_said
 from leapmodel.importers.documents import iter_documents
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
@@ -194,6 +194,9 @@ def _decoded(value: object) -> Any:
         return value
     if value[:1] == '"' and "\\" not in value and value.count('"') == 2:
         return value[1:-1] if value[-1:] == '"' else value  # a plain word, as most of them are
+    decoded = decoded_json(value)
+    if decoded is not None:
+        return decoded
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

@@ -124,7 +124,7 @@ class SpanLog:
     def add(self, span: Span) -> None:
         """Keep a span until its trace is turned into a task."""
         if not self.ledger.keep_messages and span.said.text:
-            span.said = span.said._replace(text="")
+            span.said = Said(span.said.calls, "", span.said.finish)
         # The same few names come with every span; one copy of each is enough.
         span.trace, span.name = intern(span.trace), intern(span.name)
         span.model = span.model and intern(span.model)

@@ -121,6 +121,8 @@ def _guesses(
             seconds.append(place.seconds(item["spec_inference_time"], name))
         if item.get("pre_executed") is True:
             talk.ledger.count("guessed calls run ahead (a hit's tool time was saved)", talk.task)
+    if not talk.ledger.keep_guesses:
+        return ()
     model = text_or_none(node.get("spec_model")) or draft
     return (Guess(action_of(calls), max(seconds, default=None), model),)
 

@@ -12,9 +12,10 @@ from leapmodel.importers.durations import PER_SECOND
 
 TIMES = ("gen_s", "tool_s", "start", "end")
 """Fields that hold a duration or a moment."""
+TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
 FIELDS = (
     "task", "gen_s", "start", "end", "run", "step", "segment", "user_turn", "kind", "action",
-    "tool", "arguments", "tool_s", "prompt_tokens", "cached_tokens", "completion_tokens",
+    "tool", "arguments", "tool_s", *TOKENS,
 )  # fmt: skip
 
 

@@ -6,12 +6,13 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from leapmodel.errors import DataError, shown
 from leapmodel.importers.documents import iter_documents
@@ -19,10 +20,12 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.jsonlines import damage_named, encoding_of, open_binary
 
-_BATCH = 20_000
+BATCH = 5_000
+"""Rows in memory at a time: enough to share the work on a column, few enough for the caches."""
 _FIRST_RECORDS = 100
 _LONGEST_CELL = 2**24
 _PARQUET = b"PAR1"
+_Read: TypeAlias = tuple[int | None, int | None, Iterable[Any]]  # line, row, cells
 
 
 class Row(NamedTuple):
@@ -40,14 +43,38 @@ class Row(NamedTuple):
     cells: dict[str, Any]
 
 
-def number_in(value: object) -> object:
-    """Return the number that a cell of a CSV file spells, or the value as it is."""
-    if isinstance(value, str) and len(value) <= 64:
-        try:
-            return int(value) if value.strip().lstrip("+-").isdigit() else float(value)
-        except ValueError:
-            return value
-    return value
+class Batch(NamedTuple):
+    """Consecutive rows, column by column.
+
+    Attributes
+    ----------
+    path : Path
+        The table.
+    lines : sequence of int or None
+        Of each row in its file.
+    numbers : sequence of int or None
+        Of each row in its table, where there are no lines.
+    cells : dict
+        What each row holds by field; an empty cell is None.
+    """
+
+    path: Path
+    lines: Sequence[int | None]
+    numbers: Sequence[int | None]
+    cells: dict[str, list[Any]]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are; ``len`` would be that of a tuple."""
+        return len(self.lines)
+
+    def place(self, row: int) -> Place:
+        """Return where a row stands."""
+        return Place(self.path, self.lines[row], self.numbers[row])
+
+    def row(self, row: int) -> Row:
+        """Return a row by itself."""
+        return Row(self.place(row), {field: cells[row] for field, cells in self.cells.items()})
 
 
 def header_of(path: Path) -> list[str]:
@@ -64,15 +91,17 @@ def header_of(path: Path) -> list[str]:
             return list(file.schema_arrow.names)
     if _is_json(head):
         names: dict[str, None] = {}
-        for _, record in islice(_records(path, Ledger(lenient=True)), _FIRST_RECORDS):
+        for _, record in islice(_records(path, _pass_over), _FIRST_RECORDS):
             names.update(dict.fromkeys(record))
         return list(names)
     with _csv(path, head) as (_, header):
         return header
 
 
-def read_rows(path: Path, columns: Mapping[str, str], ledger: Ledger) -> Iterator[Row]:
-    """Yield the rows of a table.
+def read_batches(
+    path: Path, columns: Mapping[str, str], ledger: Ledger, n_rows: int = BATCH
+) -> Iterator[Batch]:
+    """Yield the rows of a table, some of them at a time.
 
     Parameters
     ----------
@@ -82,6 +111,8 @@ def read_rows(path: Path, columns: Mapping[str, str], ledger: Ledger) -> Iterato
         The columns to read, by the field that each holds.
     ledger : Ledger
         Where damaged lines of JSON are noted in lenient use.
+    n_rows : int, default 5000
+        Rows of a batch; fewer where the table ends, or something is wrong with the next row.
 
     Raises
     ------
@@ -89,17 +120,17 @@ def read_rows(path: Path, columns: Mapping[str, str], ledger: Ledger) -> Iterato
         If the file can't be read, or has no rows.
     """
     head = _head(path)
-    number = 0
+    is_empty = True
     if head.startswith(_PARQUET):
-        rows = _of_parquet(path, columns)
+        batches = _of_parquet(path, columns, n_rows)
     elif _is_json(head):
-        rows = _of_json(path, columns, ledger)
+        batches = _of_json(path, columns, ledger, n_rows)
     else:
-        rows = _of_csv(path, head, columns)
-    for row in rows:
-        number += 1
-        yield row
-    if not number:
+        batches = _of_csv(path, head, columns, n_rows)
+    for batch in batches:
+        is_empty = False
+        yield batch
+    if is_empty:
         raise DataError(path, expected="at least one row", found="none")
 
 
@@ -118,40 +149,105 @@ def _is_json(head: bytes) -> bool:
     return head.lstrip()[:1] in {b"{", b"["}
 
 
-def _records(path: Path, ledger: Ledger) -> Iterator[tuple[Place, dict[str, Any]]]:
-    for place, record in iter_documents(path, ledger):
+def _pass_over(_: DataError) -> None:
+    """Leave it to whoever reads the rows."""
+
+
+def _of_json(
+    path: Path, columns: Mapping[str, str], ledger: Ledger, n_rows: int
+) -> Iterator[Batch]:
+    damaged: list[DataError] = []
+    names = list(columns.values())
+    records = _records(path, damaged.append if ledger.lenient else None)
+    # Of a record only the wanted cells stay in memory until the batch is full.
+    rows = ((place.line, place.row, map(record.get, names)) for place, record in records)
+    for batch, error in _gathered(path, rows, list(columns), n_rows, damaged):
+        if batch is not None:
+            yield batch
+        for line in damaged:  # only now: the rows before it come first
+            ledger.drop(f"({path.name} line {line.line})", line)
+        damaged.clear()
+        if error is not None:
+            raise error
+
+
+def _records(
+    path: Path, on_bad_line: Callable[[DataError], None] | None
+) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for place, record in iter_documents(path, on_bad_line=on_bad_line):
         if not ("leapmodel" in record and place.line == 1):  # a trace's own first line
             yield place, record
 
 
-def _of_json(path: Path, columns: Mapping[str, str], ledger: Ledger) -> Iterator[Row]:
-    wanted = list(columns.items())
-    for place, record in _records(path, ledger):
-        cells = {}
-        for field, column in wanted:
-            value = record.get(column)
-            cells[field] = _cell(value) if type(value) is float else value
-        yield Row(place, cells)
+def _of_csv(path: Path, head: bytes, columns: Mapping[str, str], n_rows: int) -> Iterator[Batch]:
+    rows = _csv_rows(path, head, list(columns.values()))
+    for batch, error in _gathered(path, rows, list(columns), n_rows):
+        if batch is not None:
+            cells = {field: [cell or None for cell in of] for field, of in batch.cells.items()}
+            yield batch._replace(cells=cells)
+        if error is not None:
+            raise error
 
 
-def _of_csv(path: Path, head: bytes, columns: Mapping[str, str]) -> Iterator[Row]:
+def _csv_rows(path: Path, head: bytes, columns: list[str]) -> Iterator[_Read]:
     with _csv(path, head) as (reader, names):
-        wanted = [(field, names.index(column)) for field, column in columns.items()]
+        width = len(names)
+        wanted = itemgetter(*map(names.index, columns))  # at least two: a task and a time
         for cells in reader:
-            if not cells:
-                continue
-            place = Place(path, line=reader.line_num)
-            if len(cells) != len(names):
+            if len(cells) == width:
+                yield reader.line_num, None, wanted(cells)
+            elif cells:
                 # pandas would drop what is too much, and so put arguments in the wrong place.
-                raise place.error(None, f"{len(names)} cells as in the header", str(len(cells)))
-            yield Row(place, {field: cells[index] or None for field, index in wanted})
+                place = Place(path, line=reader.line_num)
+                raise place.error(None, f"{width} cells as in the header", str(len(cells)))
 
 
-def _cell(value: Any) -> Any:
-    """Return what a typed cell holds as a log would write it."""
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value.isoformat() if isinstance(value, datetime) else value
+def _gathered(
+    path: Path,
+    rows: Iterator[_Read],
+    fields: list[str],
+    n_rows: int,
+    damaged: Sequence[DataError] = (),
+) -> Iterator[tuple[Batch | None, DataError | None]]:
+    """Yield rows by the batch, the last one with the error that ended them.
+
+    A batch also ends before a row at whose reading lines were found ``damaged``.
+    """
+    # Cell after cell in one list: a tuple a row would keep the garbage collector busy.
+    cells: list[Any] = []
+    lines: list[int | None] = []
+    numbers: list[int | None] = []
+
+    def batch() -> Batch | None:
+        if not lines:
+            return None
+        of = {field: _cells(cells[at :: len(fields)]) for at, field in enumerate(fields)}
+        whole = Batch(path, lines.copy(), numbers.copy(), of)
+        for column in (cells, lines, numbers):
+            column.clear()
+        return whole
+
+    try:
+        for line, number, of_row in rows:
+            if len(lines) == n_rows or damaged:
+                yield batch(), None
+            cells.extend(of_row)
+            lines.append(line)
+            numbers.append(number)
+    except DataError as error:
+        yield batch(), error
+        return
+    yield batch(), None
+
+
+def _cells(values: list[Any]) -> list[Any]:
+    """Return what typed cells hold as a log would write it."""
+    kinds = set(map(type, values))
+    if float in kinds:
+        values = [None if type(v) is float and math.isnan(v) else v for v in values]
+    if any(issubclass(kind, datetime) for kind in kinds):
+        values = [v.isoformat() if isinstance(v, datetime) else v for v in values]
+    return values
 
 
 @contextmanager
@@ -179,20 +275,22 @@ def _csv(path: Path, head: bytes) -> Iterator[tuple[Any, list[str]]]:
             text.detach()  # the stream is closed by whoever opened it
 
 
-def _of_parquet(path: Path, columns: Mapping[str, str]) -> Iterator[Row]:
+def _of_parquet(path: Path, columns: Mapping[str, str], n_rows: int) -> Iterator[Batch]:
     import pyarrow as pa
 
-    number = 0
+    first = 1
     with _parquet(path) as file:
         try:
-            for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns.values())):
+            for batch in file.iter_batches(batch_size=n_rows, columns=list(columns.values())):
                 cells = {
-                    field: [_cell(value) for value in batch.column(column).to_pylist()]
+                    field: _cells(batch.column(column).to_pylist())
                     for field, column in columns.items()
                 }
-                for values in zip(*cells.values(), strict=True):
-                    number += 1
-                    yield Row(Place(path, row=number), dict(zip(cells, values, strict=True)))
+                n_read = len(batch)
+                if n_read:
+                    numbers = range(first, first + n_read)
+                    yield Batch(path, [None] * n_read, numbers, cells)
+                first += n_read
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = str(error).split("\n")[0]
             raise DataError(path, expected="a complete Parquet file", found=reason) from None

@@ -13,6 +13,7 @@ from leapmodel.actions import (
     calls_any,
     canonical_action,
     canonical_call,
+    canonical_calls,
     canonical_group,
     same_action,
     tool_names,
@@ -255,3 +256,25 @@ def test_patterns_and_kinds():
     assert not calls_any("ls({})", [])
     kinds = [action_kind(a) for a in (None, RESPOND, TERMINATE, "ls({})", "")]
     assert kinds == [None, "respond", "terminate", "tool", "tool"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["ls", "a b", "", "\ud800", None]),
+            st.one_of(
+                arguments.map(json.dumps),
+                st.sampled_from(["{", " {} ", "{}}", "[]", '{"é": "\\ud800"}', "", None, 3, {}]),
+            ),
+        )
+    )
+)
+def test_calls_by_the_column_are_those_one_by_one(calls):
+    names, given_arguments = [name for name, _ in calls], [given for _, given in calls]
+    expected = [canonical_call(name, given) for name, given in calls]
+    assert canonical_calls(names, given_arguments) == expected
+
+
+def test_blanks_around_the_arguments_do_not_matter():
+    assert canonical_call("f", ' {"a": 1.0}\n') == 'f({"a":1})'
+    assert canonical_call("f", "{} x") is None
