@@ -27,6 +27,7 @@ _COMMANDS = {
     "drafts": "leapmodel.cli.learned",
     "report": "leapmodel.cli.report",
     "compare": "leapmodel.cli.compare",
+    "reproduce": "leapmodel.cli.reproduce",
     "predictions-template": "leapmodel.cli.template",
 }
 

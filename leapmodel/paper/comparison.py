@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-Origin = Literal["published", "recomputed", "reconstructed"]
+Origin = Literal["published", "recomputed", "reconstructed", "illustrative"]
+"""Where a number comes from; an illustrative one shows a mechanism and claims nothing."""
 
 
 @dataclass(frozen=True, eq=False)

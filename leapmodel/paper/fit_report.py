@@ -7,7 +7,7 @@ import pandas as pd
 from leapmodel.paper.comparison import Comparison
 from leapmodel.paper.fits import PLANS, TRAINED, Fit, fit
 from leapmodel.paper.reconstructed_traces import reconstruct_trace
-from leapmodel.paper.replayed import FITTED, HELD_OUT
+from leapmodel.paper.replayed import FITTED, HELD_OUT, table12_replayed
 from leapmodel.paper.step_times import replayed_beta
 from leapmodel.paper.tables import load
 
@@ -130,3 +130,19 @@ def _largest(frame: pd.DataFrame, role: str) -> str:
         f"largest error of beta, {role} rows: {errors['residual'].max():.3f} of the fit, "
         f"{errors['residual_trace'].max():.3f} of the shipped trace"
     )
+
+
+def fit_report() -> dict[str, Comparison]:
+    """Make every fit again: its parameters, its errors on Table 10, its errors on Table 12.
+
+    Examples
+    --------
+    >>> list(fit_report())
+    ['parameters', 'beta', 'table12']
+    """
+    fits = [fit(benchmark) for benchmark in PLANS]
+    return {
+        "parameters": fit_parameters(fits),
+        "beta": fit_residuals(fits),
+        "table12": table12_replayed(),
+    }
