@@ -5,14 +5,18 @@ BIN := $(VENV)/bin
 DEMO := demo-output
 OPENAGI := traces/reconstructed/openagi
 
-.PHONY: help demo test lint bench build clean
+.PHONY: help demo test lint bench build figures notebooks run-notebooks check-notebooks clean
 help:
-	@echo "make demo    predict the speedup of a workload that ships with the project"
-	@echo "make test    set up and run the tests"
-	@echo "make lint    types and style"
-	@echo "make bench   speed, printed as ratios measured in one run"
-	@echo "make build   source archive and wheel, in dist/"
-	@echo "make clean   remove what the others made"
+	@echo "make demo             predict the speedup of a workload that ships with the project"
+	@echo "make test             set up and run the tests"
+	@echo "make lint             types and style"
+	@echo "make bench            speed, printed as ratios measured in one run"
+	@echo "make build            source archive and wheel, in dist/"
+	@echo "make figures          the paper's tables and figures again, in paper_figs/"
+	@echo "make notebooks        open the notebooks in JupyterLab"
+	@echo "make run-notebooks    run them all again, in place"
+	@echo "make check-notebooks  run them all, and fail on any number that changed"
+	@echo "make clean            remove what the others made"
 
 # One environment; each stamp says which extras are in it and is older than what they depend on.
 $(VENV)/created:
@@ -29,6 +33,9 @@ $(VENV)/test: $(VENV)/core
 	@touch $@
 $(VENV)/lint: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+$(VENV)/notebooks: $(VENV)/core
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[notebooks]'
 	@touch $@
 $(VENV)/build: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[build]'
@@ -57,6 +64,18 @@ bench: $(VENV)/core
 
 build: $(VENV)/build
 	$(BIN)/python -m build --outdir dist .
+
+figures: $(VENV)/core
+	$(BIN)/leapmodel reproduce all -o paper_figs
+
+notebooks: $(VENV)/notebooks
+	$(BIN)/jupyter lab --notebook-dir=notebooks
+
+run-notebooks: $(VENV)/notebooks
+	$(BIN)/python notebooks/execute.py
+
+check-notebooks: $(VENV)/notebooks
+	$(BIN)/python notebooks/execute.py --check
 
 clean:
 	rm -rf $(VENV) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
