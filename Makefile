@@ -9,18 +9,24 @@ DEMO := demo-output
 SMOKE := smoke-output
 OPENAGI := traces/reconstructed/openagi
 
-.PHONY: help demo test lint bench build engine test-engine measure measure-online measure-smoke clean
+.PHONY: help demo test lint bench build figures notebooks run-notebooks check-notebooks \
+  engine test-engine measure measure-online measure-smoke clean
 help:
-	@echo "make demo    predict the speedup of a workload that ships with the project"
-	@echo "make test    set up and run the tests"
-	@echo "make lint    types and style"
-	@echo "make bench   speed, printed as ratios measured in one run"
-	@echo "make build   source archive and wheel, in dist/"
-	@echo "make engine  an environment with vLLM for CPUs and what training needs, in $(ENGINE)"
-	@echo "make test-engine    the tests that start real servers, in it"
-	@echo "make measure        the real loop on this machine: the paper's control set in miniature"
-	@echo "make measure-online a draft that learns while the loop runs"
-	@echo "make clean   remove what the others made"
+	@echo "make demo             predict the speedup of a workload that ships with the project"
+	@echo "make test             set up and run the tests"
+	@echo "make lint             types and style"
+	@echo "make bench            speed, printed as ratios measured in one run"
+	@echo "make build            source archive and wheel, in dist/"
+	@echo "make figures          the paper's tables and figures again, in paper_figs/"
+	@echo "make notebooks        open the notebooks in JupyterLab"
+	@echo "make run-notebooks    run them all again, in place"
+	@echo "make check-notebooks  run them all, and fail on any number that changed"
+	@echo "make engine           an environment with vLLM for CPUs and what training needs"
+	@echo "make test-engine      the tests that start real servers, in it"
+	@echo "make measure          the real loop on this machine: the paper's control set in miniature"
+	@echo "make measure-online   a draft that learns while the loop runs"
+	@echo "make measure-smoke    both in small, with barely trained weights"
+	@echo "make clean            remove what the others made"
 
 # One environment; each stamp says which extras are in it and is older than what they depend on.
 $(VENV)/created:
@@ -37,6 +43,9 @@ $(VENV)/test: $(VENV)/core
 	@touch $@
 $(VENV)/lint: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[test,lint]'
+	@touch $@
+$(VENV)/notebooks: $(VENV)/core
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[notebooks]'
 	@touch $@
 $(VENV)/build: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[build]'
@@ -65,6 +74,18 @@ bench: $(VENV)/core
 
 build: $(VENV)/build
 	$(BIN)/python -m build --outdir dist .
+
+figures: $(VENV)/core
+	$(BIN)/leapmodel reproduce all -o paper_figs
+
+notebooks: $(VENV)/notebooks
+	$(BIN)/jupyter lab --notebook-dir=notebooks
+
+run-notebooks: $(VENV)/notebooks
+	$(BIN)/python notebooks/execute.py
+
+check-notebooks: $(VENV)/notebooks
+	$(BIN)/python notebooks/execute.py --check
 
 # torch comes first, for CPUs: what training needs would bring the build for GPUs.
 $(ENGINE)/core: pyproject.toml

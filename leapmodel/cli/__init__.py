@@ -30,6 +30,7 @@ _COMMANDS = {
     "validate": "leapmodel.cli.validate",
     "identity": "leapmodel.cli.identity",
     "audit": "leapmodel.cli.audit",
+    "reproduce": "leapmodel.cli.reproduce",
     "predictions-template": "leapmodel.cli.template",
     "serve": "leapmodel.cli.serve",
     "prepare": "leapmodel.cli.prepare",

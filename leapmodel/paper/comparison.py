@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-Origin = Literal["published", "recomputed", "reconstructed"]
+Origin = Literal["published", "recomputed", "reconstructed", "illustrative"]
+"""Where a number comes from; an illustrative one shows a mechanism and claims nothing."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Published numbers beside what follows from them.
 
@@ -39,7 +40,9 @@ class Comparison:
     --------
     >>> frame = pd.DataFrame({"benchmark": ["OpenAGI"], "S": [1.47], "S_eq4": [1.475]})
     >>> table = Comparison("Eq. 4", frame, {"S": "published", "S_eq4": "recomputed"})
-    >>> print(table.summary())
+    >>> table
+    <Comparison: Eq. 4 (1 row)>
+    >>> print(table)
     Eq. 4
     origins: S published; S_eq4 recomputed
     benchmark    S  S_eq4
@@ -58,6 +61,13 @@ class Comparison:
         unsaid = [name for name in numbers if name not in self.origins and name != "k"]
         if missing or unsaid:
             raise ValueError(f"origins without a column: {missing}; without an origin: {unsaid}")
+
+    def __repr__(self) -> str:
+        rows = len(self.frame)
+        return f"<Comparison: {self.title} ({rows} row{'s' * (rows != 1)})>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         """Return the table as text, with the origin of each column."""

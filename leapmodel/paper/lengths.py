@@ -2,16 +2,20 @@
 
 Table 18 sorts the main runs' tasks into buckets by their number of sequential steps. Some buckets
 are a single number, others are open; inside an open bucket lengths are chosen here, so that the
-other numbers the paper prints come out. Every choice is argued for beside it.
+other numbers the paper prints come out. Every choice is argued for beside it. BFCL, which Table 18
+leaves out, is in :mod:`leapmodel.paper.turns`.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
 
 from leapmodel.errors import UsageError
+from leapmodel.paper.layout import Layout
+from leapmodel.paper.shuffling import shuffled
 from leapmodel.segments import Ints, Segments
 
 
@@ -62,6 +66,13 @@ class TaskLengths:
         fewest, most = self.buckets[bucket]
         return sum(n for steps, n in self.tasks_of_length.items() if fewest <= steps <= most)
 
+    def layout(self, rng: random.Random | None = None) -> Layout:
+        """Return one segment a task: shortest first, or in an order drawn from ``rng``."""
+        lengths = self.lengths
+        if rng is not None:
+            lengths = np.array(shuffled(lengths.tolist(), rng))
+        return Layout(lengths, np.arange(len(lengths)))
+
     def segments(self) -> Segments:
         """Return segments of these lengths whose steps all take one second.
 
@@ -70,8 +81,7 @@ class TaskLengths:
         >>> OPENAGI.segments().lengths.max()
         np.int64(6)
         """
-        lengths = self.lengths
-        return Segments(np.ones(lengths.sum()), starts=np.cumsum(lengths) - lengths)
+        return self.layout().segments()
 
 
 OPENAGI = TaskLengths(

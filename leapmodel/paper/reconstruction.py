@@ -1,4 +1,4 @@
-"""Build traces that fit what the paper prints about its own. Reconstructions, not measurements.
+"""Reconstructed predictions of drafts on a reconstructed trace, placed by the paper's counts.
 
 The paper's traces are not public. These are made so that the numbers it prints about them come
 out: lengths of the tasks, step times, and where each draft was right. Use them to see the paper's
@@ -8,8 +8,6 @@ not say. ``python -m leapmodel.paper.reconstruct -o traces/reconstructed`` write
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,17 +17,13 @@ import pandas as pd
 from leapmodel.actions import TERMINATE, canonical_call
 from leapmodel.errors import UsageError
 from leapmodel.paper.hit_placement import HIT, MISS, Placement, count_rounds, place_hits
+from leapmodel.paper.invented_actions import OPENAGI_TOOLS
+from leapmodel.paper.reconstructed_traces import SEED, provenance, reconstruct_trace
 from leapmodel.paper.step_times import StepTimes
-from leapmodel.paper.tables import PAPER
 from leapmodel.paper.workloads import DraftRun, Workload, openagi
 from leapmodel.predictions import Predictions, write_predictions
 from leapmodel.trace import Trace, write_trace
 
-WARNING = (
-    "a reconstruction fitted to numbers printed in a paper, not a measurement: "
-    "actions, step times and hits are made up"
-)
-_SEED = 2026
 WORKLOADS = {"OpenAGI": openagi}
 
 
@@ -55,13 +49,15 @@ class Reconstruction:
     placements: dict[str, Placement]
 
 
-def reconstruct(benchmark: str = "OpenAGI", seed: int = _SEED) -> Reconstruction:
-    """Build the reconstruction of one benchmark.
+def reconstruct(benchmark: str = "OpenAGI", seed: int = SEED) -> Reconstruction:
+    """Build the trace of one benchmark and the drafts' predictions on it.
 
     Parameters
     ----------
     benchmark : str, default "OpenAGI"
-        A key of ``WORKLOADS``.
+        A key of ``WORKLOADS``. For the other benchmarks the paper prints too little to place
+        single hits by; their trace alone is
+        :func:`~leapmodel.paper.reconstructed_traces.reconstruct_trace`'s.
     seed : int
         Seed of everything drawn: the order of tasks, plans, step times, hits, latencies. The files
         in ``traces/reconstructed`` have the default one.
@@ -69,7 +65,7 @@ def reconstruct(benchmark: str = "OpenAGI", seed: int = _SEED) -> Reconstruction
     Raises
     ------
     UsageError
-        If that benchmark is not reconstructed.
+        If that benchmark's predictions are not reconstructed.
 
     Examples
     --------
@@ -78,29 +74,13 @@ def reconstruct(benchmark: str = "OpenAGI", seed: int = _SEED) -> Reconstruction
     (63, 263, 'reconstructed')
     """
     if benchmark not in WORKLOADS:
-        raise UsageError(f"no reconstruction of {benchmark!r}; there are {', '.join(WORKLOADS)}")
+        raise UsageError(
+            f"no reconstructed predictions on {benchmark!r}; there are {', '.join(WORKLOADS)}"
+        )
     workload = WORKLOADS[benchmark]()
-    # random() of the standard library gives the same numbers in every version
-    rng = random.Random(seed)
-    lengths = np.array(_shuffled(workload.lengths.lengths.tolist(), rng))
-    actions = [action for n in lengths for action in _plan(workload.tools, int(n), rng)]
-    width = len(str(len(lengths)))
-    frame = pd.DataFrame(
-        {
-            "task": np.repeat(
-                [f"{benchmark.lower()}-{i:0{width}d}" for i in range(1, len(lengths) + 1)], lengths
-            ),
-            "run": 0,
-            "segment": 0,
-            "step": np.concatenate([np.arange(n) for n in lengths]),
-            # rounded to what a clock would give, and so the same on every processor
-            "gen_s": workload.times.draw(lengths, seed).round(3),
-            "tool_s": 0.0,
-            "action": actions,
-        }
-    )
-    trace = Trace.from_frame(frame, _about(workload, "sequential trace", _how_trace(workload)))
+    trace = reconstruct_trace(benchmark, seed)
     milliseconds = [round(1000 * seconds) for seconds in trace.gen_s]
+    lengths = trace.segments.lengths
     ends = np.cumsum(lengths)
     gen_ms = [tuple(milliseconds[a:b]) for a, b in zip(ends - lengths, ends, strict=True)]
     placements = {
@@ -108,14 +88,11 @@ def reconstruct(benchmark: str = "OpenAGI", seed: int = _SEED) -> Reconstruction
         for draft in workload.drafts
     }
     predicted = pd.concat(
-        [
-            _predicted(trace, draft, placements[draft.name], workload, seed)
-            for draft in workload.drafts
-        ],
+        [_predicted(trace, draft, placements[draft.name], seed) for draft in workload.drafts],
         ignore_index=True,
     )
     predictions = Predictions.from_frame(
-        predicted, _about(workload, "teacher-forced predictions", _how_predictions(workload))
+        predicted, provenance(benchmark, "teacher-forced predictions", _HOW)
     )
     return Reconstruction(workload, trace, predictions, placements)
 
@@ -135,22 +112,9 @@ def write_reconstruction(made: Reconstruction, folder: str | Path) -> list[Path]
     return paths
 
 
-def _shuffled(values: list[int], rng: random.Random) -> list[int]:
-    keys = [rng.random() for _ in values]
-    return [values[i] for i in sorted(range(len(values)), key=keys.__getitem__)]
-
-
-def _plan(tools: Sequence[str], n_steps: int, rng: random.Random) -> list[str | None]:
-    """Return different tools, in the order given, then the end of the plan."""
-    chosen = sorted(_shuffled(list(range(len(tools))), rng)[: n_steps - 1])
-    return [*(canonical_call(tools[i], None) for i in chosen), TERMINATE]
-
-
-def _predicted(
-    trace: Trace, draft: DraftRun, placement: Placement, workload: Workload, seed: int
-) -> pd.DataFrame:
+def _predicted(trace: Trace, draft: DraftRun, placement: Placement, seed: int) -> pd.DataFrame:
     outcomes = np.concatenate([np.array(task) for task in placement.outcomes])
-    calls: list[str | None] = [canonical_call(tool, None) for tool in workload.tools]
+    calls: list[str | None] = [canonical_call(tool, None) for tool in OPENAGI_TOOLS]
 
     def proposed(action: str, outcome: int) -> str | None:
         if outcome == HIT:
@@ -178,35 +142,12 @@ def _latencies(trace: Trace, draft: DraftRun, placement: Placement, seed: int) -
     return spread.draw(np.ones(trace.n_steps, dtype=np.intp), seed).round(4)
 
 
-def _about(workload: Workload, what: str, how: str) -> dict[str, object]:
-    return {
-        "origin": "reconstructed",
-        "source": f"{what} reconstructed from {PAPER}",
-        "benchmark": workload.benchmark,
-        "target_model": f"none ran; stands for {workload.target_model}",
-        "how": how,
-        "made_by": "python -m leapmodel.paper.reconstruct",
-        "warnings": [WARNING],
-    }
-
-
-def _how_trace(workload: Workload) -> str:
-    times = workload.times
-    return (
-        " ".join(workload.lengths.reasoning)
-        + f" Step times: lognormal, mean {times.mean_s} s (Table 9), log slope {times.slope} a "
-        f"step, log sd {times.step_sd}; slope and sd fitted so that App. H's replay gives Table "
-        "10's beta on the trained draft's rows. Actions: invented names, drawn at random."
-    )
-
-
-def _how_predictions(workload: Workload) -> str:
-    return (
-        "Hits placed by a seeded search so that rounds of a teacher-forced replay count up to "
-        "what Tables 2, 8, 10, 16 and 18, Sec. 4.2, App. C.1 and App. D.3 print; latencies so that "
-        "D is Table 10's. Assumed: where the untrained draft stops proposing, its output is "
-        "invalid, where another does it ends the task too early; every other miss is some other "
-        "tool; an untrained call takes as long as a trained one, a 32B-direct call 3.3 times as "
-        "long; which task of a given length a draft does well on is arbitrary, and independent "
-        "from draft to draft."
-    )
+_HOW = (
+    "Hits placed by a seeded search so that rounds of a teacher-forced replay count up to "
+    "what Tables 2, 8, 10, 16 and 18, Sec. 4.2, App. C.1 and App. D.3 print; latencies so that "
+    "D is Table 10's. Assumed: where the untrained draft stops proposing, its output is "
+    "invalid, where another does it ends the task too early; every other miss is some other "
+    "tool; an untrained call takes as long as a trained one, a 32B-direct call 3.3 times as "
+    "long; which task of a given length a draft does well on is arbitrary, and independent "
+    "from draft to draft."
+)

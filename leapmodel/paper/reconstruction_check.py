@@ -9,9 +9,7 @@ from leapmodel import equations
 from leapmodel.hits import compare_predictions
 from leapmodel.paper.comparison import Comparison, Origin
 from leapmodel.paper.reconstruction import Reconstruction
-from leapmodel.paper.step_times import StepTimes, fit_step_times
 from leapmodel.paper.tables import load
-from leapmodel.paper.workloads import Workload, beta_rows
 from leapmodel.replay import exact_replay, teacher_forced_replay
 
 _Q = ("q1", "q2", "q3", "q4", "q5")
@@ -115,14 +113,4 @@ def compare_counts(made: Reconstruction) -> Comparison:
         f"{made.workload.benchmark}: counts aimed at and reached",
         pd.DataFrame(rows),
         {"aim": "recomputed", "reached": "reconstructed"},
-    )
-
-
-def fit_times(workload: Workload) -> StepTimes:
-    """Fit the step times anew, to the trained draft's rows of Table 10 alone.
-
-    The workload's own times are this fit, rounded. The other drafts' rows are held out.
-    """
-    return fit_step_times(
-        workload.times, workload.lengths.lengths, beta_rows(workload.benchmark, trained=True)
     )

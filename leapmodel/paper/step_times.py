@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import ndtri
 
+from leapmodel.paper.layout import Layout
 from leapmodel.replay import exact_replay
 from leapmodel.segments import Floats, Ints, Segments
 
@@ -106,19 +107,34 @@ def replayed_beta(gen_s: Floats, lengths: Ints, rows: Sequence[Replayed]) -> Flo
 
 
 def mean_beta(
-    times: StepTimes, lengths: Ints, rows: Sequence[Replayed], seeds: Sequence[int] = range(16)
+    times: StepTimes, layout: Layout, rows: Sequence[Replayed], seeds: Sequence[int] = range(16)
 ) -> Floats:
     """Return the mean of :func:`replayed_beta` over several draws, shape (rows,)."""
-    return np.mean([replayed_beta(times.draw(lengths, s), lengths, rows) for s in seeds], axis=0)
+    draws = [times.draw(layout.task_lengths, seed) for seed in seeds]
+    return np.mean([replayed_beta(d, layout.segment_lengths, rows) for d in draws], axis=0)
+
+
+def mean_variation(times: StepTimes, layout: Layout, seeds: Sequence[int] = range(16)) -> float:
+    """Return the coefficient of variation (of the population) of all steps, meaned over draws.
+
+    Examples
+    --------
+    >>> two = Layout(np.array([1, 1]), np.array([0, 1]))
+    >>> mean_variation(StepTimes(2.0, slope=0.0, step_sd=0.0), two)
+    0.0
+    """
+    draws = [times.draw(layout.task_lengths, seed) for seed in seeds]
+    return float(np.mean([gen_s.std() / gen_s.mean() for gen_s in draws]))
 
 
 def fit_step_times(
     start: StepTimes,
-    lengths: Ints,
+    layout: Layout,
     rows: Sequence[Replayed],
     *,
     free: Sequence[str] = ("slope", "step_sd"),
     seeds: Sequence[int] = range(16),
+    variation: float | None = None,
 ) -> StepTimes:
     """Return the step times whose mean replayed beta comes closest to the paper's.
 
@@ -126,29 +142,37 @@ def fit_step_times(
     ----------
     start : StepTimes
         Where the search starts; what is not free stays as it is.
-    lengths : array_like of int, shape (tasks,)
-        Steps of each task.
+    layout : Layout
+        Steps of each segment and task.
     rows : sequence of Replayed
         The rows fitted to. Rows that shall test the fit are left out of it.
     free : sequence of str, default ("slope", "step_sd")
-        The parameters fitted: fewer than rows.
+        The parameters fitted: fewer than targets.
     seeds : sequence of int, default 0 … 15
         Draws averaged over, so that no single one is fitted.
+    variation : float, optional
+        A coefficient of variation that is a target too. It is printed with as many decimals as
+        beta, so a miss of either counts the same.
 
     Raises
     ------
     ValueError
-        If there are not fewer free parameters than rows.
+        If there are not fewer free parameters than targets.
     """
-    if len(free) >= len(rows):
-        raise ValueError(f"{len(free)} free parameters need more than {len(rows)} rows")
+    n_targets = len(rows) + (variation is not None)
+    if len(free) >= n_targets:
+        raise ValueError(f"{len(free)} free parameters need more than {n_targets} targets")
     wanted = np.array([row.wait_inflation for row in rows])
 
     def times_of(values: Floats) -> StepTimes:
         return replace(start, **dict(zip(free, map(float, values), strict=True)))
 
     def misses(values: Floats) -> Floats:
-        return mean_beta(times_of(values), lengths, rows, seeds) - wanted
+        times = times_of(values)
+        of_beta = mean_beta(times, layout, rows, seeds) - wanted
+        if variation is None:
+            return of_beta
+        return np.append(of_beta, mean_variation(times, layout, seeds) - variation)
 
     found = least_squares(
         misses,

@@ -1,4 +1,4 @@
-"""What a reconstruction is fitted to: the paper's numbers about a benchmark and its drafts.
+"""What reconstructed predictions are placed by: the paper's numbers about a benchmark's drafts.
 
 Numbers in a table are taken from :mod:`leapmodel.paper.tables`; those that stand in running text
 only are written here, each with its place.
@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leapmodel.paper.fits import plan_of
 from leapmodel.paper.hit_placement import Aim, aim_of_wait, aims_of_run
-from leapmodel.paper.lengths import OPENAGI, TaskLengths
-from leapmodel.paper.step_times import Replayed, StepTimes
+from leapmodel.paper.lengths import OPENAGI
 from leapmodel.paper.tables import load
-
-OPENAGI_TIMES = StepTimes(mean_s=1.1, slope=-0.355, step_sd=0.2)
-"""Fitted by :func:`~leapmodel.paper.reconstruction_check.fit_times`, then rounded. The mean is
-Table 9's t_gen; the coefficient of variation that follows, about 0.50, is the upper end of App.
-D.3's 0.3 to 0.5."""
 
 _Q = ("q1", "q2", "q3", "q4", "q5")
 
@@ -52,59 +47,22 @@ class DraftRun:
 
 @dataclass(frozen=True)
 class Workload:
-    """A benchmark to reconstruct.
+    """The drafts to reconstruct on a benchmark.
 
     Attributes
     ----------
     benchmark : str
         The paper's name.
-    target_model : str
-        Whose steps they stand for.
-    lengths : TaskLengths
-        Steps of each task.
-    times : StepTimes
-        Their law.
-    tools : tuple of str
-        Names for the tools, in the order a plan would use them.
     drafts : tuple of DraftRun
-        The drafts to reconstruct.
+        The drafts.
     """
 
     benchmark: str
-    target_model: str
-    lengths: TaskLengths
-    times: StepTimes
-    tools: tuple[str, ...]
     drafts: tuple[DraftRun, ...]
 
 
-def beta_rows(benchmark: str, *, trained: bool) -> list[Replayed]:
-    """Return Table 10's predicted beta with the q_1 and k it was replayed at.
-
-    Parameters
-    ----------
-    benchmark : str
-        The paper's name.
-    trained : bool
-        The trained draft's rows, to fit step times to; or the other drafts', to test the fit.
-
-    Examples
-    --------
-    >>> [row.wait_inflation for row in beta_rows("OpenAGI", trained=True)]
-    [1.09, 1.21, 1.24]
-    """
-    table = load("table10").frame
-    rows = table[
-        (table["benchmark"] == benchmark) & ((table["draft"] == "trained 0.6B") == trained)
-    ]
-    return [
-        Replayed(int(k), float(q1), float(beta))
-        for k, q1, beta in zip(rows["k"], rows["q1"], rows["beta_predicted"], strict=True)
-    ]
-
-
 def openagi() -> Workload:
-    """Return OpenAGI with Qwen3-32B as target: what the files in ``traces/reconstructed`` are of.
+    """Return the drafts whose predictions on OpenAGI are in ``traces/reconstructed``.
 
     Examples
     --------
@@ -117,25 +75,6 @@ def openagi() -> Workload:
     trained_cost = trained_d / calls_of_trained
     return Workload(
         benchmark="OpenAGI",
-        target_model="Qwen3-32B",
-        lengths=OPENAGI,
-        times=OPENAGI_TIMES,
-        tools=(
-            "image_denoising",
-            "image_deblurring",
-            "image_super_resolution",
-            "image_colorization",
-            "image_inpainting",
-            "object_detection",
-            "image_classification",
-            "image_captioning",
-            "visual_question_answering",
-            "text_question_answering",
-            "text_summarization",
-            "sentiment_analysis",
-            "machine_translation",
-            "text_to_image",
-        ),
         drafts=(
             DraftRun(
                 "trained-0.6B",
@@ -234,7 +173,9 @@ def _run(draft: str, depth: int, weight: float) -> list[Aim]:
     )
     beta = _table10_value(draft, depth, "beta_predicted")
     # counts come first: what the paper prints is beta of its own replay, not of these hits
-    wait = aim_of_wait(depth, beta, aims[0].count, OPENAGI_TIMES.mean_s, weight=weight / 4)
+    wait = aim_of_wait(
+        depth, beta, aims[0].count, plan_of("OpenAGI").times.mean_s, weight=weight / 4
+    )
     return [*aims, wait]
 
 

@@ -8,14 +8,9 @@ from leapmodel.errors import UsageError
 from leapmodel.hits import compare_predictions
 from leapmodel.paper.hit_placement import Aim, count_rounds, place_hits
 from leapmodel.paper.reconstruct import main
-from leapmodel.paper.reconstruction import (
-    WARNING,
-    reconstruct,
-    write_reconstruction,
-)
-from leapmodel.paper.reconstruction_check import compare, compare_counts, fit_times
-from leapmodel.paper.step_times import Replayed, StepTimes, fit_step_times, replayed_beta
-from leapmodel.paper.workloads import beta_rows, openagi
+from leapmodel.paper.reconstructed_traces import WARNING
+from leapmodel.paper.reconstruction import reconstruct, write_reconstruction
+from leapmodel.paper.reconstruction_check import compare, compare_counts
 from leapmodel.predictions import read_predictions
 from leapmodel.replay import StepOutcomes, teacher_forced_replay
 from leapmodel.segments import Segments
@@ -104,53 +99,6 @@ def test_agreement_is_table_2s(made):
         assert hits.invalid.any() == (draft == "untrained-0.6B")
 
 
-def test_no_lucky_draw_was_picked():
-    workload = openagi()
-    rows = beta_rows("OpenAGI", trained=True) + beta_rows("OpenAGI", trained=False)
-    wanted = np.array([row.wait_inflation for row in rows])
-    lengths = workload.lengths.lengths
-    for seed in range(40):
-        drawn = workload.times.draw(lengths, seed)
-        assert np.abs(replayed_beta(drawn, lengths, rows) - wanted).max() < 0.02
-
-
-def test_the_step_times_are_the_fit_rounded():
-    workload = openagi()
-    fitted = fit_times(workload)
-    assert fitted.slope == pytest.approx(workload.times.slope, abs=0.01)
-    assert fitted.step_sd == pytest.approx(workload.times.step_sd, abs=0.02)
-
-
-def test_a_fit_needs_more_rows_than_free_parameters():
-    rows = [Replayed(1, 0.7, 1.1)]
-    with pytest.raises(ValueError, match="2 free parameters need more than 1 rows"):
-        fit_step_times(StepTimes(1.0, 0.0, 0.1), np.array([3]), rows)
-
-
-def test_a_fit_finds_the_times_that_made_its_rows():
-    true, lengths = StepTimes(2.0, slope=-0.2, step_sd=0.3), np.full(60, 5)
-    gen_s = true.draw(lengths, seed=3)
-    asked = [Replayed(k, 0.8, 0.0) for k in (1, 3, 5)]
-    rows = [
-        Replayed(row.depth, row.first_hit_rate, float(beta))
-        for row, beta in zip(asked, replayed_beta(gen_s, lengths, asked), strict=True)
-    ]
-    start = StepTimes(2.0, slope=-0.3, step_sd=0.2)
-    fitted = fit_step_times(start, lengths, rows, seeds=[3])
-    # slope and spread both widen the maxima, so beta alone tells them apart only roughly
-    assert replayed_beta(fitted.draw(lengths, 3), lengths, rows) == pytest.approx(
-        [row.wait_inflation for row in rows], abs=0.002
-    )
-
-
-def test_task_levels_correlate_the_steps_of_a_task():
-    lengths = np.full(200, 4)
-    gen_s = StepTimes(1.0, 0.0, step_sd=0.2, task_sd=0.4).draw(lengths, seed=1).reshape(200, 4)
-    together = np.corrcoef(np.log(gen_s[:, 0]), np.log(gen_s[:, 1]))[0, 1]
-    assert together == pytest.approx(0.16 / 0.20, abs=0.06)
-    assert gen_s.mean() == pytest.approx(1.0)
-
-
 def test_counting_rounds_is_the_teacher_forced_replay():
     rng = np.random.default_rng(5)
     for _ in range(200):
@@ -187,17 +135,16 @@ def test_counts_are_listed_with_what_was_reached(made):
     assert (trained["reached"] - trained["aim"]).abs().max() <= 1
 
 
-def test_the_command_writes_both_files_and_prints_the_comparison(tmp_path, capsys):
+def test_the_command_writes_every_file_and_prints_fits_and_comparison(tmp_path, capsys):
     main(["-o", str(tmp_path)])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "openagi.parquet",
-        "openagi_predictions.parquet",
-    ]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {path.name for path in FOLDER.glob("*.parquet")}
     printed = capsys.readouterr().out
+    assert "Step times fitted to Table 10: free parameters" in printed
     assert "OpenAGI, reconstructed, beside Tables 10 and 16" in printed
     assert "32B-direct" in printed
 
 
-def test_an_unknown_benchmark_is_refused():
-    with pytest.raises(UsageError, match="no reconstruction of 'BFCL'; there are OpenAGI"):
+def test_predictions_are_reconstructed_where_enough_is_printed():
+    with pytest.raises(UsageError, match="no reconstructed predictions on 'BFCL'; there are Open"):
         reconstruct("BFCL")
