@@ -2,7 +2,7 @@
 
 The file is written to the temporary folder and deleted again. Memory grows with the steps in it,
 so BFCL's, the densest of the formats, has at least as many steps a byte as real result files have:
-1.4 million a GB here, and 0.97 and 0.98 million in two of 200 tasks each.
+1.09 million a GB here, and 0.97 and 0.98 million in two files of some 200 tasks each.
 """
 
 from __future__ import annotations
