@@ -185,8 +185,8 @@ BAD_USAGE = {
     ),
     "unknown command": (["prdict", "big.parquet"], "no command 'prdict'; did you mean predict?"),
     "unknown option": (
-        ["predict", "big.parquet", "--frob"],
-        "No such option '--frob'. (see leapmodel predict --help)",
+        ["predict", "big.parquet", "--xyzzy"],
+        "No such option '--xyzzy'. (see leapmodel predict --help)",
     ),
     "unknown format": (
         ["import", "bcfl", "x", "-o", "y.parquet"],

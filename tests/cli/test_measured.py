@@ -35,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Predictions.from_frame(steps.assign(draft="scripted draft", latency_s=0.08)),
         folder / "predicted.parquet",
     )
-    (folder / "probe.json").write_text(json.dumps({"draft_latency_s": 0.05, "machine": "this"}))
+    probed = {"leapmodel": "probe", "version": 1, "draft_latency_s": 0.05, "machine": "this"}
+    (folder / "probe.json").write_text(json.dumps(probed))
     return folder
 
 
