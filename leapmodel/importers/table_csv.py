@@ -105,13 +105,14 @@ def read_blocks(
         raw += read
         if not done.offset and raw.startswith(_BYTE_ORDER_MARK):
             done, raw = Rest(len(_BYTE_ORDER_MARK)), raw.removeprefix(_BYTE_ORDER_MARK)
-        ends, lines = _row_ends(raw)
+        quotes = np.flatnonzero(np.frombuffer(raw, np.uint8) == _QUOTE)
+        ends, lines = _row_ends(raw, quotes)
         if not len(ends):
             if raw and (is_whole or len(raw) > _LONGEST_BLOCK):
                 return done
             continue
         block = raw[: ends[-1] + 1]
-        if len(block) > _LONGEST_BLOCK or not _is_usual(block, separator):
+        if len(block) > _LONGEST_BLOCK or not _is_usual(block, quotes, separator):
             return done
         is_row = _are_filled(block, ends)
         first = 0
@@ -131,21 +132,20 @@ def read_blocks(
     return None
 
 
-def _row_ends(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _row_ends(raw: bytes, quotes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the line feeds that end rows, and how many line feeds there are by then.
 
     Those between quotes end none.
     """
-    codes = np.frombuffer(raw, np.uint8)
-    feeds = np.flatnonzero(codes == _LINE_FEED)
-    ends_row = np.searchsorted(np.flatnonzero(codes == _QUOTE), feeds) % 2 == 0
+    feeds = np.flatnonzero(np.frombuffer(raw, np.uint8) == _LINE_FEED)
+    ends_row = np.searchsorted(quotes, feeds) % 2 == 0
     return feeds[ends_row], np.flatnonzero(ends_row) + 1
 
 
-def _is_usual(block: bytes, separator: str) -> bool:
+def _is_usual(block: bytes, quotes: np.ndarray, separator: str) -> bool:
     """Return whether quotes, ends of lines and characters are all as they should be."""
     codes = np.frombuffer(block, np.uint8)
-    quotes = np.flatnonzero(codes == _QUOTE)
+    quotes = quotes[: np.searchsorted(quotes, len(block))]  # an even number: it ends with a row
     around = np.zeros(256, bool)
     around[[_LINE_FEED, _QUOTE, ord(separator)]] = True
     # A quote in first place has the last byte before it: a line feed, as it should.
