@@ -101,7 +101,7 @@ def _tasks(cells: list[Any]) -> list[str]:
         return list(map(str, cells))
     if kinds != {str} or not all(str(name).strip() for name in set(cells)):
         raise _UnusualError
-    return cells  # type: ignore[return-value]
+    return cells
 
 
 def _times(

@@ -63,7 +63,7 @@ class Batch(NamedTuple):
     path: Path
     lines: Sequence[int | None]
     numbers: Sequence[int | None]
-    cells: dict[str, Sequence[Any]]
+    cells: Mapping[str, Sequence[Any]]
 
     @property
     def n_rows(self) -> int:
