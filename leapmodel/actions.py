@@ -97,6 +97,9 @@ def canonical_calls(names: Sequence[str | None], arguments: Sequence[object]) ->
     are_plain = {name for name in set(names) if isinstance(name, str) and name.isidentifier()}
     calls: list[str | None] = []
     for name, given in zip(names, arguments, strict=True):
+        if name is None:
+            calls.append(None)
+            continue
         if name in are_plain and isinstance(given, str) and given[:1] == "{":
             try:
                 by_value, end = scan(given)
@@ -106,7 +109,7 @@ def canonical_calls(names: Sequence[str | None], arguments: Sequence[object]) ->
             if end == len(given) and text.isascii():
                 calls.append(f"{name}({text})")
                 continue
-        calls.append(canonical_call(name, given))  # type: ignore[arg-type]
+        calls.append(canonical_call(name, given))
     return calls
 
 

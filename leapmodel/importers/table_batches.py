@@ -21,6 +21,7 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.table_cells import LONGEST_NUMBER, action_in, flag_in, moment_in
 from leapmodel.importers.table_columns import TOKENS, Columns
+from leapmodel.importers.table_csv import Texts
 from leapmodel.importers.table_rows import Batch
 
 _EXACT = 2.0**53  # up to here float64 is as exact as Python's integers
@@ -48,7 +49,7 @@ class BatchSteps(NamedTuple):
     tool_s: np.ndarray
     number: np.ndarray | None
     tokens: tuple[np.ndarray | None, ...]
-    segment: list[object] | None
+    segment: Sequence[object] | None
     begins: list[bool] | None
 
 
@@ -77,7 +78,7 @@ def read_batch(batch: Batch, columns: Columns, ledger: Ledger) -> BatchSteps | N
         if columns.has("step") and (number is None or np.isnan(number).any()):
             return None
         return BatchSteps(
-            tasks=_tasks(cells["task"]),
+            tasks=_tasks(list(cells["task"])),
             runs=_whole(_counts(cells.get("run"))),
             start=start,
             gen_s=gen_s,
@@ -94,13 +95,13 @@ def read_batch(batch: Batch, columns: Columns, ledger: Ledger) -> BatchSteps | N
         return None
 
 
-def _tasks(cells: list[object]) -> list[str]:
+def _tasks(cells: list[Any]) -> list[str]:
     kinds = set(map(type, cells))
     if kinds == {int}:
         return list(map(str, cells))
     if kinds != {str} or not all(str(name).strip() for name in set(cells)):
         raise _UnusualError
-    return cells  # type: ignore[return-value]
+    return cells
 
 
 def _times(
@@ -128,7 +129,7 @@ def _moments(
     return _numbers([moment_in(value, name, place, columns, ledger) for value in cells])
 
 
-def _seconds(cells: list[object] | None, columns: Columns) -> np.ndarray | None:
+def _seconds(cells: Sequence[object] | None, columns: Columns) -> np.ndarray | None:
     values = _numbers(cells)
     if values is None:
         return None
@@ -137,7 +138,7 @@ def _seconds(cells: list[object] | None, columns: Columns) -> np.ndarray | None:
     return values / PER_SECOND[columns.unit]
 
 
-def _counts(cells: list[object] | None) -> np.ndarray | None:
+def _counts(cells: Sequence[object] | None) -> np.ndarray | None:
     values = _numbers(cells)
     if values is not None and not (np.isnan(values) | ((values >= 0) & (values % 1 == 0))).all():
         raise _UnusualError
@@ -152,6 +153,10 @@ def _whole(values: np.ndarray | None) -> list[int | None] | None:
 
 def _numbers(cells: Sequence[object] | None) -> np.ndarray | None:
     """Return the numbers that cells hold or spell, NaN for an empty cell; None if all are empty."""
+    if isinstance(cells, Texts):
+        values = cells.numbers(LONGEST_NUMBER)
+        if values is not None and not (np.abs(values) > _EXACT).any():
+            return None if np.isnan(values).all() else values
     kinds = set(map(type, cells or ()))
     given = cells or ()
     if NoneType in kinds:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -18,6 +18,7 @@ from leapmodel.errors import DataError, shown
 from leapmodel.importers.documents import iter_documents
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
+from leapmodel.importers.table_csv import Rest, Rows, Texts, read_blocks
 from leapmodel.jsonlines import damage_named, encoding_of, open_binary
 
 BATCH = 5_000
@@ -25,6 +26,7 @@ BATCH = 5_000
 _FIRST_RECORDS = 100
 _LONGEST_CELL = 2**24
 _PARQUET = b"PAR1"
+_WHOLE = Rest()
 _Read: TypeAlias = tuple[int | None, int | None, Iterable[Any]]  # line, row, cells
 
 
@@ -61,7 +63,7 @@ class Batch(NamedTuple):
     path: Path
     lines: Sequence[int | None]
     numbers: Sequence[int | None]
-    cells: dict[str, list[Any]]
+    cells: Mapping[str, Sequence[Any]]
 
     @property
     def n_rows(self) -> int:
@@ -180,7 +182,15 @@ def _records(
 
 
 def _of_csv(path: Path, head: bytes, columns: Mapping[str, str], n_rows: int) -> Iterator[Batch]:
-    rows = _csv_rows(path, head, list(columns.values()))
+    with _csv(path, head) as (_, names):
+        pass
+    wanted = list(columns.values())
+    with open_binary(path) as stream:
+        blocks = read_blocks(stream, names, _separator(head), wanted)
+        rest = yield from _of_blocks(path, blocks, columns, n_rows)
+    if rest is None:
+        return
+    rows = _csv_rows(path, head, names, wanted, rest)
     for batch, error in _gathered(path, rows, list(columns), n_rows):
         if batch is not None:
             cells = {field: [cell or None for cell in of] for field, of in batch.cells.items()}
@@ -189,16 +199,36 @@ def _of_csv(path: Path, head: bytes, columns: Mapping[str, str], n_rows: int) ->
             raise error
 
 
-def _csv_rows(path: Path, head: bytes, columns: list[str]) -> Iterator[_Read]:
-    with _csv(path, head) as (reader, names):
-        width = len(names)
-        wanted = itemgetter(*map(names.index, columns))  # at least two: a task and a time
+def _of_blocks(
+    path: Path,
+    blocks: Generator[Rows, None, Rest | None],
+    columns: Mapping[str, str],
+    n_rows: int,
+) -> Generator[Batch, None, Rest | None]:
+    """Yield blocks of a CSV file as batches, and return what they return."""
+    while True:
+        try:
+            lines, block = next(blocks)
+        except StopIteration as end:
+            return end.value
+        for at in range(0, len(lines), n_rows):
+            part = block.slice(at, n_rows)
+            cells = {field: Texts(part.column(name)) for field, name in columns.items()}
+            yield Batch(path, lines[at : at + n_rows], [None] * len(part), cells)
+
+
+def _csv_rows(
+    path: Path, head: bytes, names: list[str], columns: list[str], rest: Rest
+) -> Iterator[_Read]:
+    width = len(names)
+    wanted = itemgetter(*map(names.index, columns))  # at least two: a task and a time
+    with _csv(path, head, rest) as (reader, _):
         for cells in reader:
             if len(cells) == width:
-                yield reader.line_num, None, wanted(cells)
+                yield rest.lines + reader.line_num, None, wanted(cells)
             elif cells:
                 # pandas would drop what is too much, and so put arguments in the wrong place.
-                place = Place(path, line=reader.line_num)
+                place = Place(path, line=rest.lines + reader.line_num)
                 raise place.error(None, f"{width} cells as in the header", str(len(cells)))
 
 
@@ -251,16 +281,20 @@ def _cells(values: list[Any]) -> list[Any]:
 
 
 @contextmanager
-def _csv(path: Path, head: bytes) -> Iterator[tuple[Any, list[str]]]:
-    """Open a CSV file for reading; yields the reader and the names in its header."""
-    first = head.split(b"\n", 1)[0]
-    separator = max((",", "\t", ";"), key=lambda mark: first.count(mark.encode()))
+def _csv(path: Path, head: bytes, rest: Rest = _WHOLE) -> Iterator[tuple[Any, list[str]]]:
+    """Open a CSV file for reading; yields the reader and the names in its header.
+
+    Of the rest of a file there is no header, and the reader counts the lines of the rest.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     with open_binary(path) as stream, damage_named(path):
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=separator, strict=True)
+        if rest.lines:
+            stream.seek(rest.offset)
+        encoding = "utf-8" if rest.lines else "utf-8-sig"
+        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        reader = csv.reader(text, delimiter=_separator(head), strict=True)
         try:
-            names = next(reader, [])
+            names = [] if rest.lines else next(reader, [])
             if twice := [name for name, times in Counter(names).items() if times > 1]:
                 raise DataError(path, expected="each column once", found=f"{shown(twice[0])} twice")
             yield reader, names
@@ -268,11 +302,15 @@ def _csv(path: Path, head: bytes) -> Iterator[tuple[Any, list[str]]]:
             found = f"byte 0x{error.object[error.start]:02x}"
             raise DataError(path, expected="UTF-8 text", found=found) from None
         except csv.Error as error:
-            raise DataError(
-                path, line=reader.line_num, expected="CSV", found=str(error).split("\n")[0]
-            ) from None
+            line, found = rest.lines + reader.line_num, str(error).split("\n")[0]
+            raise DataError(path, line=line, expected="CSV", found=found) from None
         finally:
             text.detach()  # the stream is closed by whoever opened it
+
+
+def _separator(head: bytes) -> str:
+    first = head.split(b"\n", 1)[0]
+    return max((",", "\t", ";"), key=lambda mark: first.count(mark.encode()))
 
 
 def _of_parquet(path: Path, columns: Mapping[str, str], n_rows: int) -> Iterator[Batch]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,9 @@ from leapmodel.importers.records import Step, TaskRun
 _ALWAYS = ("gen_s", "tool_s")
 _OPTIONAL = ("started_s", "prompt_tokens", "cached_tokens", "completion_tokens")
 _N_FIELDS = Step._fields.index(_OPTIONAL[-1]) + 1  # those after it are no columns
+_HELD = 2**9
+"""Steps gathered as objects before they go to the columns: a run at a time, that takes twice as
+long."""
 _REMEMBERED = 2**14
 """Different actions looked up before one is kept again: agents repeat themselves soon or never."""
 
@@ -33,6 +35,7 @@ class TraceColumns:
         self._n_steps = array("q")
         self._segments = array("q")
         self._actions: list[str | None] = []
+        self._held: list[list[Any]] = [[] for _ in range(_N_FIELDS)]  # the steps not yet in columns
         self._same: dict[str | None, str | None] = {}
         self._numbers = {name: NumberColumn() for name in (*_ALWAYS, *_OPTIONAL)}
 
@@ -47,7 +50,14 @@ class TraceColumns:
         self._tasks.append(task_run.task)
         self._runs.append(run)
         self._n_steps.append(len(steps))
-        segments, gen_s, actions, tool_s, *optional = islice(zip(*steps, strict=True), _N_FIELDS)
+        for held, values in zip(self._held, zip(*steps, strict=True), strict=False):
+            held.extend(values)
+        if len(self._held[0]) >= _HELD:
+            self._take_held()
+
+    def _take_held(self) -> None:
+        """Move the steps held as objects to the columns."""
+        segments, gen_s, actions, tool_s, *optional = self._held
         self._segments.extend(segments)
         for column, values in zip(self._numbers.values(), (gen_s, tool_s, *optional), strict=True):
             column.extend(values)
@@ -55,9 +65,12 @@ class TraceColumns:
         self._actions += [same.setdefault(action, action) for action in actions]
         if len(same) > _REMEMBERED:
             same.clear()
+        for held in self._held:
+            held.clear()
 
     def frame(self) -> pd.DataFrame:
         """Return the columns in the order of a trace (task, run, step), and keep none of them."""
+        self._take_held()
         n_steps = np.array(self._n_steps)
         tasks = pd.Series(self._tasks)
         runs = self._runs.to_numpy().astype(np.int64)

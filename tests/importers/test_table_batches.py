@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leapmodel.errors import DataError
-from leapmodel.importers import table, table_rows
+from leapmodel.importers import table, table_csv, table_rows
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.table_columns import FIELDS
 
@@ -128,4 +128,85 @@ def test_steps_in_reverse_order_are_told_from_repeated_ones(tmp_path):
     assert [step.gen_s for step in run.steps] == [step + 1 for step in range(5000)]
     path.write_text("task,step,gen_s\n" + "".join(rows) + "a,17,1\n")
     with pytest.raises(DataError, match=r"line 5002, column step: .* found 17 again"):
+        list(table.read_file(path, Ledger()))
+
+
+LINE = st.sampled_from(["\n", "\r\n", "\r", "\n\n", "\r\n \r\n"])
+USUAL = st.sampled_from(["\n", "\r\n"])
+CELL = st.one_of(
+    st.sampled_from(["a", "1", "2.5", "", '""', '"a"', '"1"', '"x\ny"', '"x\r\ny,""z"""', "é"]),
+    st.text(st.sampled_from('"\n\r,;a1 \0\ufeff\x0b\u2028'), max_size=5),
+)
+
+
+@st.composite
+def texts(draw):
+    """Make CSV that is strange in a place or two, of rows that are mostly alike."""
+    end, odd = draw(USUAL), draw(st.booleans())
+    rows = [["task", "gen_s", "note"]]
+    for _ in range(draw(st.integers(0, 8))):
+        middle = draw(CELL) if odd and draw(st.integers(0, 5)) == 0 else "1.5"
+        rows.append([draw(st.sampled_from(["a", '"b"', '"c,""d"'])), middle, draw(CELL)])
+    text = "".join(",".join(row) + (draw(LINE) if odd else end) for row in rows)
+    cut = draw(st.integers(0, 3)) if odd else 0
+    start = draw(st.sampled_from([b"", b"\xef\xbb\xbf"]))
+    return start + text.encode()[: len(text.encode()) - cut]
+
+
+@settings(deadline=None, max_examples=300)
+@given(texts(), st.booleans(), st.sampled_from([16, 64, 2**20]))
+def test_csv_reads_by_the_block_as_by_the_row(tmp_path_factory, text, lenient, n_bytes):
+    path = tmp_path_factory.getbasetemp() / "blocks.csv"
+    path.write_bytes(text)
+
+    def read():
+        return outcome(path, Ledger(lenient=lenient), columns=["segment=note"])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_rows, "read_blocks", by_the_row)
+        by_row = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_csv, "_BLOCK", n_bytes)
+        assert repr(read()) == repr(by_row)
+
+
+def by_the_row(*_):
+    yield from ()
+    return table_csv.Rest()
+
+
+@pytest.mark.parametrize(
+    ("tail", "message"),
+    [
+        ('a,"x"y,1\n', "line 5: expected CSV, found ',' expected after '\"'"),
+        ('a,"x', "line 5: expected CSV, found unexpected end of data"),
+        ("a,1\n", "line 5: expected 3 cells as in the header, found 2"),
+        ("\na,x,1\n", "line 6, column gen_s: expected a number"),
+        ("\na,1,é\n\na,x,\n", "line 8, column gen_s: expected a number"),
+        ('a,1,5" pipe\na,x,\n', "line 6, column gen_s: expected a number"),
+    ],
+)
+def test_lines_are_counted_over_blocks_and_what_is_left(tmp_path, monkeypatch, tail, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes(('task,gen_s,note\na,1,"x\ny"\na,2,""\n' + tail).encode())
+    for n_bytes in (1, 20, 2**20):
+        monkeypatch.setattr(table_csv, "_BLOCK", n_bytes)
+        with pytest.raises(DataError, match=message):
+            list(table.read_file(path, Ledger()))
+
+
+def test_usual_csv_is_read_by_the_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_rows, "_csv_rows", None)
+    monkeypatch.setattr(table_csv, "_BLOCK", 30)
+    path = tmp_path / "t.csv"
+    path.write_bytes('task;gen_s;note\r\na;1;"x; ""y""\r\nz"\r\n\r\na;2;é\r\nb;3;'.encode())
+    runs = list(table.read_file(path, Ledger()))
+    assert [(run.task, run.line, len(run.steps)) for run in runs] == [("a", 3, 2), ("b", 6, 1)]
+
+
+def test_a_byte_that_is_no_utf_8_is_found_after_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_csv, "_BLOCK", 20)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"task,gen_s,note\n" + b"a,1,\n" * 9 + b"a,1,\xff\n")
+    with pytest.raises(DataError, match="expected UTF-8 text, found byte 0xff"):
         list(table.read_file(path, Ledger()))
