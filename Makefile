@@ -7,10 +7,11 @@ ENGINE := .venv-engine
 ENGINE_BIN := $(ENGINE)/bin
 DEMO := demo-output
 SMOKE := smoke-output
+SCREENSHOTS := browser-output
 OPENAGI := traces/reconstructed/openagi
 
 .PHONY: help demo test lint bench build figures notebooks run-notebooks check-notebooks \
-  engine test-engine measure measure-online measure-smoke clean
+  test-browser engine test-engine measure measure-online measure-smoke clean
 help:
 	@echo "make demo             predict the speedup of a workload that ships with the project"
 	@echo "make test             set up and run the tests"
@@ -21,6 +22,7 @@ help:
 	@echo "make notebooks        open the notebooks in JupyterLab"
 	@echo "make run-notebooks    run them all again, in place"
 	@echo "make check-notebooks  run them all, and fail on any number that changed"
+	@echo "make test-browser     run some in JupyterLab in Chromium; screenshots in browser-output/"
 	@echo "make engine           an environment with vLLM for CPUs and what training needs"
 	@echo "make test-engine      the tests that start real servers, in it"
 	@echo "make measure          the real loop on this machine: the paper's control set in miniature"
@@ -47,6 +49,9 @@ $(VENV)/lint: $(VENV)/core
 $(VENV)/notebooks: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[notebooks]'
 	@touch $@
+$(VENV)/browser: $(VENV)/core
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[test,notebooks,browser]'
+	@touch $@
 $(VENV)/build: $(VENV)/core
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[build]'
 	@touch $@
@@ -62,7 +67,7 @@ demo: $(VENV)/core
 	do echo; echo "\$$ leapmodel $$command"; $(BIN)/leapmodel $$command || exit 1; done
 
 test: $(VENV)/test
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -m "not browser"
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .
@@ -86,6 +91,13 @@ run-notebooks: $(VENV)/notebooks
 
 check-notebooks: $(VENV)/notebooks
 	$(BIN)/python notebooks/execute.py --check
+
+# Asked for by name, it fails where the tests themselves would skip.
+test-browser: $(VENV)/browser
+	@for program in chromium chromedriver; do command -v $$program > /dev/null \
+	  || { echo "make test-browser needs $$program; on Debian: apt-get install chromium chromium-driver"; exit 1; }; done
+	rm -rf $(SCREENSHOTS)
+	$(BIN)/pytest -q tests/browser
 
 # torch comes first, for CPUs: what training needs would bring the build for GPUs.
 $(ENGINE)/core: pyproject.toml
@@ -119,4 +131,4 @@ measure-smoke: $(ENGINE)/engine
 	$(ENGINE_BIN)/python -m leapmodel.execution.online_set --smoke -o $(SMOKE)/online --work $(SMOKE)/work-online
 
 clean:
-	rm -rf $(SMOKE) $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(SMOKE) $(SCREENSHOTS) $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

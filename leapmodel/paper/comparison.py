@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from leapmodel.paper.cells import cells
+
 Origin = Literal["published", "recomputed", "reconstructed", "illustrative"]
 """Where a number comes from; an illustrative one shows a mechanism and claims nothing."""
 
@@ -97,15 +99,25 @@ class Comparison:
         }
 
     def _repr_html_(self) -> str:
-        # the origin stands above every number
-        shown = self.frame.copy()
+        columns = {
+            name: cells(
+                self.frame[name],
+                is_published=self.origins.get(str(name)) == "published",
+                decimals=3,
+                empty="–",
+            )
+            for name in self.frame
+        }
+        shown = pd.DataFrame(columns)
         shown.columns = pd.MultiIndex.from_tuples(
             [(self.origins.get(name, ""), name) for name in shown.columns]
         )
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
             f"<p><b>{html.escape(self.title)}</b></p>"
-            + shown.to_html(index=False, na_rep="–", border=0, float_format=lambda x: f"{x:.3f}")
+            # the origin stands above every number: said once for several columns, it would be seen
+            # above the last of them only, if that is not out of sight
+            + shown.to_html(index=False, border=0, sparsify=False)
             + (f"<ul>{notes}</ul>" if notes else "")
         )
 

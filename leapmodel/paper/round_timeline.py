@@ -16,7 +16,8 @@ class Span(NamedTuple):
     lane : str
         ``"sequential"``, ``"speculative"`` or ``"verify 1"``, ``"verify 2"``, …
     what : str
-        ``"target"``, ``"draft"``, ``"tool"`` or ``"cancelled"``.
+        ``"target"``, ``"draft"``, ``"tool"`` or ``"unused"``, a verification past the
+        mismatch, which ends with the round if not before.
     label : str
         The action or the context it is about.
     start, end : float
@@ -75,7 +76,7 @@ def speculative_round(
 
     >>> spans = speculative_round([1.0, 2.0], accepted=0, draft_s=0.25, tool_s=0.0)
     >>> [(span.lane, span.what, span.end) for span in spans if span.lane.startswith("verify")]
-    [('verify 1', 'target', 1.25), ('verify 2', 'cancelled', 1.25)]
+    [('verify 1', 'target', 1.25), ('verify 2', 'unused', 1.25)]
     >>> spans = speculative_round([1.0, 2.0], accepted=1, draft_s=0.25, tool_s=0.0)
     >>> max(span.end for span in spans)  # waits for the slowest
     2.25
@@ -95,7 +96,7 @@ def speculative_round(
         end = now + seconds if used else min(now + seconds, decided)
         proposed = f"a{i + 1} = â{i + 1}" if i < accepted else f"a{i + 1} ≠ â{i + 1}"
         label = "bonus" if i == depth else proposed
-        spans.append(Span(f"verify {i + 1}", "target" if used else "cancelled", label, now, end))
+        spans.append(Span(f"verify {i + 1}", "target" if used else "unused", label, now, end))
     spans.append(Span("speculative", "tool", f"a{accepted + 1}", decided, decided + tool_s))
     return spans
 

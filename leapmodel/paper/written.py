@@ -9,9 +9,7 @@ from __future__ import annotations
 import csv
 import io
 
-import numpy as np
-import pandas as pd
-
+from leapmodel.paper.cells import cells
 from leapmodel.paper.comparison import Comparison
 
 _DASH = "–"
@@ -22,6 +20,7 @@ def csv_text(table: Comparison) -> str:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"benchmark": ["OpenAGI"], "S": [1.5], "S_eq4": [1.0 / 3]})
     >>> table = Comparison("t", frame, {"S": "published", "S_eq4": "recomputed"})
     >>> print(csv_text(table), end="")
@@ -40,6 +39,7 @@ def markdown_text(table: Comparison) -> str:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"benchmark": ["OpenAGI"], "S": [1.5]})
     >>> print(markdown_text(Comparison("Speedups", frame, {"S": "published"}, ("One run.",))))
     **Speedups**
@@ -59,8 +59,8 @@ def markdown_text(table: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _line(row: list[str]) -> str:
+    return f"| {' | '.join(row)} |"
 
 
 def _heads(table: Comparison) -> list[str]:
@@ -72,25 +72,12 @@ def _heads(table: Comparison) -> list[str]:
 
 def _rows(table: Comparison, empty: str) -> list[list[str]]:
     columns = [
-        _cells(table.frame[name], table.origins.get(str(name)) == "published", empty)
+        cells(
+            table.frame[name],
+            is_published=table.origins.get(str(name)) == "published",
+            decimals=4,
+            empty=empty,
+        )
         for name in table.frame
     ]
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _cells(column: pd.Series, is_published: bool, empty: str) -> list[str]:
-    if not pd.api.types.is_numeric_dtype(column):
-        return [empty if pd.isna(value) else str(value) for value in column]
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    decimals = _decimals(values) if is_published or (values == values.round()).all() else 4
-    # adding nought turns -0.0000 into 0.0000
-    return [
-        empty if np.isnan(value) else f"{round(value, decimals) + 0.0:.{decimals}f}"
-        for value in values.tolist()
-    ]
-
-
-def _decimals(values: np.ndarray) -> int:
-    """Return how many decimals the longest of some printed numbers has."""
-    printed = [f"{value:.6f}".rstrip("0").split(".")[1] for value in values[~np.isnan(values)]]
-    return max(map(len, printed), default=0)

@@ -11,7 +11,7 @@ def test_a_round_lasts_the_proposing_the_longest_used_wait_and_one_tool():
         assert max(s.end for s in spans) == pytest.approx(2 * (0.1 + 0.2) + wait + 0.2)
         used = [s for s in spans if s.what == "target"]
         assert len(used) == accepted + 1
-        assert all(s.end <= 0.6 + wait + 1e-12 for s in spans if s.what == "cancelled")
+        assert all(s.end <= 0.6 + wait + 1e-12 for s in spans if s.what == "unused")
 
 
 def test_in_sequence_every_step_pays_its_own_time():

@@ -141,5 +141,9 @@ def test_every_comparison_says_where_each_number_is_from(make):
     page = table._repr_html_()
     assert "published" in page
     assert "recomputed" in page
+    # above every column of its own
+    assert sum(page.count(f"<th>{kind}</th>") for kind in set(table.origins.values())) == len(
+        table.origins
+    )
     assert len(table.to_dict()["rows"]) == len(table.frame)
     assert "origins: " in table.summary()

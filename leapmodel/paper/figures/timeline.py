@@ -26,7 +26,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "target": {"facecolor": COLOURS[5], "label": "target generation"},
     "draft": {"facecolor": COLOURS[1], "label": "draft proposal"},
     "tool": {"facecolor": COLOURS[4], "hatch": "//////", "label": "tool"},
-    "cancelled": {"facecolor": "white", "hatch": "xxxx", "label": "cancelled verification"},
+    "unused": {"facecolor": "white", "hatch": "xxxx", "label": "unused verification"},
 }
 
 
