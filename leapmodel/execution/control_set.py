@@ -37,6 +37,8 @@ from leapmodel.trace import read_trace, write_trace
 
 TARGET_TOKENS = 128
 """The CPU target's thoughts are short; one that goes on is cut."""
+DRAFT_CONTEXT = 1024
+"""What the tiny drafts were made for; a prompt and an action take a fifth of it."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,7 @@ def servers_for(
     draft = replace(
         config.draft,
         model=str(weights.base(size.name)),
+        max_model_len=DRAFT_CONTEXT,
         adapters={"trained": str(places.adapter(size.name))} if adapter else {},
     )
     return replace(config, target=target, draft=draft, logs=str(places.work / "logs"))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.browser.page import NotebookPage
 
+# Helpers, not tests: looked at for doctests they would need what only these tests install.
+collect_ignore = ["chromium.py", "lab.py", "page.py"]
 HERE = Path(__file__).parent
 # kept by CI, never committed
 SCREENSHOTS = HERE.parents[1] / "browser-output"
