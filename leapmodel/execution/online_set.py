@@ -114,15 +114,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
-    parser.add_argument("--smoke", action="store_true", help="12 tasks in 2 batches")
+    parser.add_argument("--smoke", action="store_true", help="4 tasks in 2 batches")
     options = parser.parse_args(arguments)
     work = options.work or cache_folder() / ("online-smoke" if options.smoke else "online-set")
     smoke = options.smoke
     try:
         measure_online(
             Places(options.output, work),
-            tasks=12 if smoke else None,
-            heldout=5 if smoke else None,
+            tasks=4 if smoke else None,
+            heldout=3 if smoke else None,
             batches=2 if smoke else 10,
             depth=2 if smoke else 3,
             quick=smoke,

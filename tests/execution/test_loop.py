@@ -216,7 +216,10 @@ def test_the_parts_of_a_round_add_up(tmp_path: Path):
         for row in rows:
             assert all(row[part] >= 0 for part in parts)
             assert sum(row[part] for part in parts) == pytest.approx(row["wall_s"], abs=1e-12)
-        assert rows[-1]["clock_s"] == pytest.approx(sum(r["wall_s"] for r in rows), rel=0.02)
+        # Between rounds the record is written: on a busy machine that takes its time. How close
+        # the two are on a quiet one is what benchmarks/harness_overhead.py measures.
+        wall_s = sum(row["wall_s"] for row in rows)
+        assert wall_s <= rows[-1]["clock_s"] <= 1.2 * wall_s + 0.05
 
 
 def test_a_failure_that_the_round_does_not_need_changes_nothing(tmp_path: Path):
