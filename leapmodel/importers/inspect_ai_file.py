@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -63,6 +65,22 @@ def read_samples(path: Path) -> Iterator[Sampled]:
         yield Sampled(place, f"({path.name} sample {place.row})", sample, about, epochs)
 
 
+# What zipfile raises beside its own error: RuntimeError where a member is encrypted,
+# NotImplementedError where Python lacks its compression, ValueError where a name is not the UTF-8
+# that it says or a place lies before the file's start, and what the decompressors and struct say.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+)
+
+
 def _of_zip(path: Path) -> Iterator[Sampled]:
     try:
         with zipfile.ZipFile(path) as archive:
@@ -82,8 +100,7 @@ def _of_zip(path: Path) -> Iterator[Sampled]:
                 place = Place(path, row=row)
                 sample = place.mapping(_member(archive, name, path), name)
                 yield Sampled(place, f"({path.name} {name})", sample, about, epochs)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        # RuntimeError: encrypted; NotImplementedError: a compression that Python lacks.
+    except _DAMAGE as error:
         reason = str(error).split("\n")[0][:200]  # it may quote all that stands for a name
         raise DataError(path, expected="a whole .eval archive", found=reason) from None
     except OSError as error:

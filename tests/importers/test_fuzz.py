@@ -3,8 +3,10 @@
 The same for longer: ``python benchmarks/fuzz_importers.py --minutes 10``.
 """
 
+import io
 import json
 import random
+import zipfile
 from collections import Counter
 from itertools import islice
 
@@ -73,3 +75,18 @@ def test_contexts_appear_only_beside_a_trace(tmp_path):
     with pytest.raises(DataError, match="line 1, column gen_s: expected seconds, at most 1e"):
         import_log("openhands", path, contexts=out)
     assert not out.exists()
+
+
+def test_any_damage_to_an_archives_directory_is_one_error(tmp_path):
+    """Each byte of the directory at its end, changed in turn: what zipfile raises is ours."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr("samples/é_epoch_1.json", "{}")
+    whole = buffer.getvalue()
+    path = tmp_path / "log.eval"
+    for at in range(whole.index(b"PK\x01\x02"), len(whole)):
+        for value in (0x00, 0xB4, 0xFF, whole[at] ^ 0x10):
+            path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+            with pytest.raises(DataError):
+                import_log("inspect-ai", path)
