@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from leapmodel.actions import RESPOND, TERMINATE
+from leapmodel.importers.durations import whole_microseconds
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import Guess, Message, Step
@@ -108,7 +109,7 @@ class Conversation:
         if action is None:
             self.ledger.count("outputs that do not parse (null actions)", self.task)
         if started is None and ended is not None:
-            started = ended - round(gen_s * 1e6)
+            started = ended - whole_microseconds(gen_s)
         self.steps.append(
             Step(
                 segment=self._segment,

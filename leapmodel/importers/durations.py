@@ -10,6 +10,7 @@ from leapmodel.importers.moments import moment
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Units of time by the name a person types, each as its number in a second."""
+_NO_CLOCK_S = 1e12
 
 
 def required_moment(value: object, field: str, place: Place, ledger: Ledger) -> int:
@@ -44,6 +45,19 @@ def seconds_of(value: object, field: str, place: Place, unit: str = "s") -> floa
     if not math.isfinite(seconds) or seconds < 0:
         raise place.wrong(value, field, expected)
     return seconds
+
+
+def whole_microseconds(seconds: float) -> int:
+    """Return a span of time in whole microseconds, however long a log says it was.
+
+    What no clock has seen is cut: that a step took too long is said where all steps are checked.
+
+    Examples
+    --------
+    >>> whole_microseconds(1.5), whole_microseconds(1e305) == whole_microseconds(1e300)
+    (1500000, True)
+    """
+    return round(min(seconds, _NO_CLOCK_S) * 1e6)
 
 
 def union_seconds(spans: list[tuple[int, int]]) -> float:

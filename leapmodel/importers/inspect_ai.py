@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leapmodel.importers.conversation import Conversation, Usage
-from leapmodel.importers.durations import required_moment, union_seconds
+from leapmodel.importers.durations import required_moment, union_seconds, whole_microseconds
 from leapmodel.importers.fields import stem_of
 from leapmodel.importers.inspect_ai_file import Sampled, read_samples
 from leapmodel.importers.ledger import Ledger
@@ -172,7 +172,7 @@ class _SampleReader:
             action,
             gen_s,
             started=start,
-            ended=start + round(gen_s * 1e6),
+            ended=start + whole_microseconds(gen_s),
             usage=self._usage(output, at),
             said=said_by_assistant(self._text(message), calls) if self.talk.keeps else None,
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from leapmodel.actions import RESPOND, TERMINATE, canonical_action, canonical_call
-from leapmodel.importers.durations import required_moment, seconds_of
+from leapmodel.importers.durations import required_moment, seconds_of, whole_microseconds
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.messages import action_of, calls_of
@@ -117,7 +117,7 @@ def moment_in(
         return None
     field = columns.of(name)
     if columns.time_unit is not None and isinstance(number_in(value), (int, float)):
-        return round(seconds_of(number_in(value), field, place, columns.time_unit) * 1e6)
+        return whole_microseconds(seconds_of(number_in(value), field, place, columns.time_unit))
     return required_moment(value, field, place, ledger)
 
 

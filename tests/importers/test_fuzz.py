@@ -90,3 +90,13 @@ def test_any_damage_to_an_archives_directory_is_one_error(tmp_path):
             path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
             with pytest.raises(DataError):
                 import_log("inspect-ai", path)
+
+
+@pytest.mark.parametrize("latency", [1e12, 1e300, 1.7e308])
+def test_a_latency_no_clock_has_seen_is_one_error(latency, tmp_path):
+    log = agent_logs.openhands()[0]
+    log["metrics"]["response_latencies"][0]["latency"] = latency
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps(log))
+    with pytest.raises(DataError, match="expected seconds, at most 1e"):
+        import_log("openhands", path)
