@@ -47,7 +47,7 @@ def test_a_packed_batch_has_the_loss_and_gradient_of_separate_rows(base: Path):
         loss = model(**batch).loss
         loss.backward()
         flat = torch.cat([one.grad.ravel() for one in model.parameters()])
-        return float(loss), flat, batch["input_ids"].shape
+        return float(loss.detach()), flat, batch["input_ids"].shape
 
     packed, packed_gradient, packed_shape = gradient(AnswerCollator(0))
     padded, padded_gradient, padded_shape = gradient(AnswerCollator(0, longest_row=1))
