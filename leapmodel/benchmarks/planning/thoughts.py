@@ -10,27 +10,26 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from leapmodel.actions import TERMINATE
 from leapmodel.benchmarks.planning import tools
 from leapmodel.benchmarks.planning.assignment import Assignment
 from leapmodel.benchmarks.planning.prompts import answer
 
 _ASTRAY = 1 / 3
 _DO = {
-    tools.SUPER_RESOLUTION: "enlarge it",
-    tools.DENOISING: "remove the grain",
-    tools.DEBLURRING: "sharpen it",
-    tools.COLORIZATION: "add color",
-    tools.CLASSIFICATION: "name the class",
-    tools.DETECTION: "list the objects",
-    tools.CAPTIONING: "write the caption",
-    tools.VISUAL_QUESTION: "answer about the picture",
-    tools.TEXT_TO_IMAGE: "paint the picture",
+    tools.SUPER_RESOLUTION: "enlarge",
+    tools.DENOISING: "denoise",
+    tools.DEBLURRING: "sharpen",
+    tools.COLORIZATION: "color",
+    tools.CLASSIFICATION: "classify",
+    tools.DETECTION: "detect",
+    tools.CAPTIONING: "caption",
+    tools.VISUAL_QUESTION: "look",
+    tools.TEXT_TO_IMAGE: "paint",
     tools.TRANSLATION: "translate",
-    tools.SENTIMENT: "judge the mood",
-    tools.SUMMARIZATION: "write the summary",
-    tools.QUESTION: "answer from the text",
-    tools.FILL_MASK: "fill the gaps",
+    tools.SENTIMENT: "judge",
+    tools.SUMMARIZATION: "summarize",
+    tools.QUESTION: "answer",
+    tools.FILL_MASK: "fill",
 }
 
 
@@ -47,18 +46,15 @@ def taught_answer(assignment: Assignment, committed: Sequence[str | None]) -> st
     --------
     >>> task = Assignment("picture", "picture", ("grainy", "grey"))
     >>> print(taught_answer(task, ["Image Denoising"]))
-    A picture is given: grainy, grey. Wanted: picture. Steps: remove the grain, add color. Done:
-    remove the grain. Next: add color.
+    Picture, grainy, grey. Wanted: picture. Steps: denoise, color. Done: denoise.
     <tool>Colorization</tool>
     """
-    left = assignment.remaining(committed)
-    action = left[0]
+    action = assignment.remaining(committed)[0]
     steps = ", ".join(_DO[name] for name in assignment.plan[:-1])
-    done = ", ".join(_DO.get(str(name), "something else") for name in committed) or "nothing"
-    following = "the end" if action == TERMINATE else _DO[action]
+    done = ", ".join(_DO.get(str(name), "other") for name in committed) or "nothing"
     # The plan and what was done stand side by side before they are compared: a small model can't
     # subtract what it does not see.
-    thought = f"{reading(assignment)} Steps: {steps}. Done: {done}. Next: {following}."
+    thought = f"{reading(assignment)} Steps: {steps}. Done: {done}."
     return f"{thought}\n{answer(action)}"
 
 
@@ -81,28 +77,22 @@ def histories(assignment: Assignment, rng: random.Random) -> list[list[str]]:
     return found
 
 
-def _given(assignment: Assignment) -> str:
-    flaws = ", ".join(assignment.defects) or "nothing wrong with it"
-    language = assignment.source_language
-    gaps = ", with gaps" if assignment.has_gaps else ""
-    if assignment.source == "text":
-        return f"A text is given: {language}{gaps}."
-    asked = f"; the question is {language}{gaps}" if assignment.wanted == "answer" else ""
-    return f"A picture is given: {flaws}{asked}."
-
-
-def _wanted(assignment: Assignment) -> str:
-    if assignment.wanted == "picture":
-        return "picture"
-    return f"{assignment.wanted} in {assignment.wanted_language}"
-
-
 def reading(assignment: Assignment) -> str:
     """Return what an assignment's words mean, and nothing of what is to be done about it.
 
     Examples
     --------
     >>> reading(Assignment("picture", "caption", ("grainy",), wanted_language="German"))
-    'A picture is given: grainy. Wanted: caption in German.'
+    'Picture, grainy. Wanted: caption in German.'
+    >>> reading(Assignment("text", "summary", source_language="French", has_gaps=True))
+    'Text in French, gaps. Wanted: summary.'
     """
-    return f"{_given(assignment)} Wanted: {_wanted(assignment)}."
+    given = ", ".join((assignment.source.capitalize(), *assignment.defects))
+    words = _language(assignment.source_language) + (", gaps" if assignment.has_gaps else "")
+    if assignment.source == "picture" and assignment.wanted == "answer":
+        given += ", question"
+    return f"{given}{words}. Wanted: {assignment.wanted}{_language(assignment.wanted_language)}."
+
+
+def _language(language: str) -> str:
+    return "" if language == "English" else f" in {language}"
