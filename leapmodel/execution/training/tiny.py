@@ -1,10 +1,10 @@
 """Tiny drafts for machines without a GPU: Qwen3's architecture, a few million parameters.
 
-They stand where the paper's untrained Qwen3-0.6B stands (Sec. 3.3): such a base reads the prompt
-and answers in its form, but knows nothing of the target's policy. It is pretrained as a language
-model on the planning benchmark's prompts, each with actions drawn at random, so whatever policy a
-draft has later comes from its adapter. The tasks of the ``train`` and ``test`` splits are not among
-them.
+They stand where the paper's untrained Qwen3-0.6B stands (Sec. 3.3): such a base reads the prompt,
+answers in its form and has an idea of what a tool is for, but does not know what the target does
+next. It is pretrained as a language model on prompts of the planning benchmark, each with some step
+that is still to be done, in no order; the order, and the target's errors, are left to the adapter.
+The tasks of the ``train`` and ``test`` splits are not among them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leapmodel.actions import TERMINATE
 from leapmodel.benchmarks import Split
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.thoughts import reading
@@ -27,15 +26,15 @@ from leapmodel.execution.training.fitting import Fitting, Progress, fit
 
 VOCABULARY = 1024
 CONTEXT = 1024
-N_TEXTS = 4000
+N_TEXTS = 12_000
 QUICK_TEXTS = 400
-PRETRAINING = Fitting(learning_rate=2e-3, epochs=1, batch_size=16)
+PRETRAINING = Fitting(learning_rate=3e-3, epochs=1, batch_size=16)
 _MORE_TASKS = 10_000
 """Added to the benchmark's seed, it gives other tasks of the same kind."""
 _KEPT_APART: tuple[Split, ...] = ("train", "test")
 _TEACHER: tuple[Split, ...] = ("teacher",)
 _ALL: tuple[Split, ...] = (*_KEPT_APART, *_TEACHER)
-_LONGEST_HISTORY = 6
+_ASTRAY = 0.2
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
@@ -81,7 +80,7 @@ def make_tiny(
         A key of :data:`SHAPES`.
     seed : int, default 0
         Of the weights and the texts.
-    n_texts : int, default 4000
+    n_texts : int, default 12,000
         Texts it is pretrained on.
     progress : callable, optional
         Called after each optimizer step.
@@ -116,6 +115,7 @@ def make_tiny(
             pad_token_id=tokenizer.pad_token_id,
         )
     )
+    # Learning to write the tasks as well makes it a better reader than the answers alone do.
     examples = encode(tokenizer, texts, longest=CONTEXT)
     instructions = _shared(examples)
     whole = [Example(one.input_ids, len(one.input_ids) - instructions - 1) for one in examples]
@@ -127,10 +127,12 @@ def make_tiny(
 def texts_to_read(
     benchmark: PlanningBenchmark, n: int, rng: random.Random
 ) -> list[tuple[Sequence[Mapping[str, str]], str]]:
-    """Return (messages, answer): half draft prompts with a random action, half with a gloss.
+    """Return (messages, answer): half draft prompts with an action, half with a gloss.
 
-    A gloss says what the words of a task mean. It stands for what a model of the size that the
-    paper drafts with knows of English; what is to be done about it is not said.
+    The action is drawn from those that are still to be done, in no order; it is the end only when
+    nothing else is left. Some of the histories hold an action that nobody asked for. A gloss says
+    what the words of a task mean. Together they stand for what a model of the size that the paper
+    drafts with knows of English and of tools.
     """
     kept_apart = {task.text for split in _KEPT_APART for task in benchmark.tasks(split)}
     others = PlanningBenchmark(benchmark.seed + _MORE_TASKS)
@@ -141,16 +143,19 @@ def texts_to_read(
         for task, assignment in known.assignments(split)
         if task.text not in kept_apart
     ]
-    tools = list(TOOLS)
     found: list[tuple[Sequence[Mapping[str, str]], str]] = []
     for number in range(n):
         task, assignment = rng.choice(tasks)
+        history = rng.sample(assignment.plan[:-1], rng.randrange(len(assignment.plan)))
+        if rng.random() < _ASTRAY:
+            history.insert(rng.randrange(len(history) + 1), rng.choice(list(TOOLS)))
         environment = benchmark.start(task)
-        for _ in range(rng.randrange(_LONGEST_HISTORY + 1)):
-            environment.step(rng.choice(tools))
+        for action in history:
+            environment.step(action)
         messages = environment.prompt("draft").messages
         if number % 2:
-            found.append((messages, benchmark.answer("draft", rng.choice([*tools, TERMINATE]))))
+            left = assignment.remaining(history)
+            found.append((messages, benchmark.answer("draft", rng.choice(left[:-1] or left))))
         else:
             asked = {"role": "user", "content": f"Task: {task.text}\nIn short:"}
             found.append(((*messages[:-1], asked), reading(assignment)))
