@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -239,6 +239,27 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
         If the suffix names neither format, or the place can't be written.
     """
     write_table(predictions.frame, path, kind="predictions", metadata=predictions.metadata)
+
+
+def join_predictions(several: Sequence[Predictions], source: str = "predictions") -> Predictions:
+    """Return the predictions of several drafts as one.
+
+    Parameters
+    ----------
+    several : sequence of Predictions
+        At least one; the first one's metadata are kept.
+    source : str, optional
+        What an error names.
+
+    Raises
+    ------
+    DataError
+        If a draft answers one step twice.
+    """
+    if len(several) == 1:
+        return several[0]
+    together = pd.concat([one.frame for one in several], ignore_index=True)
+    return Predictions.from_frame(together, several[0].metadata, source=source)
 
 
 def predictions_template(trace: Trace) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
 
 from leapmodel.cli.options import check_plot_path, json_option, plot_option, report_dropped
 from leapmodel.cli.screen import (
@@ -21,7 +20,8 @@ from leapmodel.cli.screen import (
 )
 from leapmodel.errors import UsageError
 from leapmodel.files import kind_of
-from leapmodel.predictions import Predictions, read_predictions
+from leapmodel.measured_set import validate_set
+from leapmodel.predictions import Predictions, join_predictions, read_predictions
 from leapmodel.probes import read_probe
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
@@ -75,24 +75,29 @@ def command(
     """Compare the speedups measured in ROUNDS with those of the latency model.
 
     TRACE is the sequential trace; without it, the sequential arm in ROUNDS is taken. Every draft
-    and depth in the files is one row.
+    and depth in the files is one row. Instead of files, a folder that `make measure` wrote.
     """
     check_plot_path(plot)
     if draft_latency is not None and probes:
         raise UsageError("expected --draft-latency or --probe, found both")
     if not predictions and (draft_latency is not None or probes):
         raise UsageError("a draft's latency says nothing without --predictions")
-    latency_s = _probed(probes) if probes else draft_latency
-    trace, rounds = _read(files, lenient)
-    answers = _answers(predictions, lenient) if predictions else None
-    answer = validate(
-        rounds,
-        trace,
-        predictions=answers,
-        draft_latency_s=latency_s,
-        n_resamples=resamples,
-        seed=seed,
-    )
+    if any(Path(path).is_dir() for path in files):
+        if len(files) > 1 or predictions:
+            raise UsageError(
+                "a folder of make measure's holds all that is needed: expected it alone"
+            )
+        answer = validate_set(files[0], n_resamples=resamples, seed=seed)
+    else:
+        trace, rounds = _read(files, lenient)
+        answer = validate(
+            rounds,
+            trace,
+            predictions=_answers(predictions, lenient) if predictions else None,
+            draft_latency_s=_probed(probes) if probes else draft_latency,
+            n_resamples=resamples,
+            seed=seed,
+        )
     if plot is not None:
         from leapmodel.plots import save
 
@@ -139,10 +144,7 @@ def _answers(paths: Sequence[str], lenient: bool) -> Predictions:
     read = [read_predictions(path, lenient=lenient) for path in paths]
     for one in read:
         report_dropped(one)
-    if len(read) == 1:
-        return read[0]
-    together = pd.concat([one.frame for one in read], ignore_index=True)
-    return Predictions.from_frame(together, read[0].metadata, source=" and ".join(paths))
+    return join_predictions(read, " and ".join(paths))
 
 
 def _show(answer: Validation) -> None:

@@ -238,3 +238,19 @@ def test_names_and_numbers_that_a_file_may_hold(tmp_path: Path):
     assert (
         leapmodel("validate", tmp_path / "odd.jsonl", "--plot", tmp_path / "p.svg").exit_code == 0
     )
+
+
+def test_validate_takes_a_folder_of_runs(folder: Path, tmp_path: Path):
+    pair = tmp_path / "set" / "pair"
+    pair.mkdir(parents=True)
+    rounds = read_rounds(folder / "k3.parquet")
+    write_trace(rounds.sequential_trace(), pair / "trace.parquet")
+    write_rounds(rounds, pair / "trained-k3.rounds.parquet")
+    value = json.loads(leapmodel("validate", tmp_path / "set", "--json").output)
+    alone = json.loads(leapmodel("validate", folder / "k3.parquet", "--json").output)
+    assert value["rows"] == alone["rows"]
+    both = leapmodel("validate", tmp_path / "set", folder / "k3.parquet")
+    assert (both.exit_code, both.stdout) == (2, "")
+    none = leapmodel("validate", folder)
+    assert none.exit_code == 1
+    assert "trace.parquet" in none.stderr

@@ -1,0 +1,126 @@
+"""A control set as ``make measure`` keeps it, read back: one folder for each pair of servers.
+
+Each folder has the sequential trace, the rounds of every run, the drafts' predictions on the trace
+and what was probed of them. The sequential arm is measured anew for each pair of servers, so runs
+are compared within a folder and put side by side afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leapmodel.bootstrap import N_RESAMPLES
+from leapmodel.errors import DataError
+from leapmodel.predictions import Predictions, join_predictions, read_predictions
+from leapmodel.probes import read_probe
+from leapmodel.rounds import Rounds, read_rounds
+from leapmodel.trace import Trace, read_trace
+from leapmodel.validation import Validation, validate
+
+TRACE_FILE = "trace.parquet"
+ROUNDS_ENDING = ".rounds.parquet"
+PREDICTIONS_ENDING = ".predictions.parquet"
+PROBE_ENDING = ".probe.json"
+
+
+@dataclass(frozen=True)
+class ServerPair:
+    """What was measured of one target and draft server.
+
+    Attributes
+    ----------
+    trace : Trace
+        The sequential arm, as a trace.
+    rounds : Mapping of str to Rounds
+        Every run by its file's name, the sequential arm among them.
+    predictions : Predictions or None
+        Of all drafts, on the contexts of the trace.
+    latency_s : Mapping of str to float
+        Seconds of a draft call from a probe, by draft.
+    """
+
+    trace: Trace
+    rounds: Mapping[str, Rounds]
+    predictions: Predictions | None
+    latency_s: Mapping[str, float]
+
+
+def read_measured_set(folder: str | Path) -> dict[str, ServerPair]:
+    """Read a folder that ``make measure`` wrote.
+
+    Parameters
+    ----------
+    folder : str or Path
+        With a folder for each pair of servers; others in it, and files, are left alone.
+
+    Returns
+    -------
+    dict of str to ServerPair
+        By the names of the folders, in order.
+
+    Raises
+    ------
+    DataError
+        If it holds no such folder, or a file in one is bad.
+    """
+    pairs = {
+        file.parent.name: _read_pair(file.parent)
+        for file in sorted(Path(folder).glob(f"*/{TRACE_FILE}"))
+    }
+    if not pairs:
+        raise DataError(
+            folder, expected=f"folders with {TRACE_FILE}, as make measure writes", found="none"
+        )
+    return pairs
+
+
+def validate_set(
+    folder: str | Path, *, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> Validation:
+    """Compare all runs of a control set with the latency model, as one table.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As for :func:`read_measured_set`.
+    n_resamples, seed : int
+        The bootstrap over tasks.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_measured_set` and :func:`~leapmodel.validation.validate` do.
+    """
+    found = [
+        validate(
+            pair.rounds,
+            pair.trace,
+            predictions=pair.predictions,
+            draft_latency_s=pair.latency_s or None,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+        for pair in read_measured_set(folder).values()
+    ]
+    return Validation(
+        tuple(row for one in found for row in one.rows),
+        tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
+        seed,
+        n_resamples,
+    )
+
+
+def _read_pair(place: Path) -> ServerPair:
+    predictions = [read_predictions(file) for file in sorted(place.glob(f"*{PREDICTIONS_ENDING}"))]
+    probes = [read_probe(file) for file in sorted(place.glob(f"*{PROBE_ENDING}"))]
+    return ServerPair(
+        read_trace(place / TRACE_FILE),
+        {
+            file.name.removesuffix(ROUNDS_ENDING): read_rounds(file)
+            for file in sorted(place.glob(f"*{ROUNDS_ENDING}"))
+        },
+        join_predictions(predictions) if predictions else None,
+        {probe.draft: probe.draft_latency_s for probe in probes},
+    )

@@ -1,0 +1,65 @@
+"""A folder of measured runs read back: the same rows as file by file, side by side."""
+
+import json
+
+import pytest
+
+from leapmodel.errors import DataError
+from leapmodel.measured_set import read_measured_set, validate_set
+from leapmodel.predictions import write_predictions
+from leapmodel.probes import Probe
+from leapmodel.rounds import write_rounds
+from leapmodel.trace import write_trace
+from leapmodel.validation import validate
+from tests.execution.simulated import simulate
+from tests.questions.test_validation import predictions_of
+
+DEPTHS = {"small": 2, "large": 3}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, depth in DEPTHS.items():
+        place = tmp_path / name
+        place.mkdir()
+        rounds = simulate(n_tasks=12, depth=depth)
+        write_trace(rounds.sequential_trace(), place / "trace.parquet")
+        write_rounds(rounds, place / f"trained-k{depth}.rounds.parquet")
+        write_predictions(predictions_of(rounds), place / "trained.predictions.parquet")
+        probe = Probe("scripted draft", "target", 0.07, 0.01, 20, ())
+        (place / "trained.probe.json").write_text(json.dumps(probe.to_dict()))
+    (tmp_path / "about.json").write_text("{}")
+    (tmp_path / "other").mkdir()
+    return tmp_path
+
+
+def test_it_is_read_pair_by_pair(folder):
+    pairs = read_measured_set(folder)
+    assert list(pairs) == ["large", "small"]
+    assert list(pairs["large"].rounds) == ["trained-k3"]
+    assert pairs["small"].latency_s == {"scripted draft": 0.07}
+    assert pairs["small"].trace.n_tasks == 12
+
+
+def test_its_rows_are_those_of_each_folder_by_itself(folder):
+    together = validate_set(folder, n_resamples=100)
+    apart = [
+        validate(
+            pair.rounds,
+            pair.trace,
+            predictions=pair.predictions,
+            draft_latency_s=pair.latency_s,
+            n_resamples=100,
+        ).rows[0]
+        for pair in read_measured_set(folder).values()
+    ]
+    assert [row.depth for row in together.rows] == [3, 2]
+    assert [row.to_dict() for row in together.rows] == [row.to_dict() for row in apart]
+    assert "of 2 within 0.05" in together.sentence
+
+
+def test_a_folder_without_any_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"trace\.parquet"):
+        read_measured_set(tmp_path)
+    with pytest.raises(DataError, match="nowhere"):
+        read_measured_set(tmp_path / "nowhere")
