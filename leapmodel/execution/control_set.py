@@ -32,6 +32,7 @@ from leapmodel.execution.training.weights import (
     cache_folder,
     cpu_weights,
 )
+from leapmodel.measured_set import PREDICTIONS_ENDING, PROBE_ENDING, ROUNDS_ENDING, TRACE_FILE
 from leapmodel.rounds import read_rounds, write_rounds
 from leapmodel.trace import read_trace, write_trace
 
@@ -78,6 +79,8 @@ FULL = (
     Size("smollm2-135m", (Run("trained", 3),)),
 )
 SMOKE = (Size("tiny-2m", (Run("trained", 2), Run("untrained", 2))),)
+EXACT_ROUNDS = f"float32{ROUNDS_ENDING}"
+"""Runs in a precision in which an answer does not depend on what else is decoded beside it."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def measure(
     *,
     train_tasks: int | None,
     test_tasks: int | None,
+    exact_tasks: int,
     recipe: Sequence[str],
     quick: bool = False,
 ) -> None:
@@ -110,6 +114,8 @@ def measure(
         What is measured.
     train_tasks, test_tasks : int or None
         How many tasks of each split; None for all.
+    exact_tasks : int
+        How many test tasks are run in float32, twice in both arms.
     recipe : sequence of str
         More options of ``leapmodel train``.
     quick : bool, default False
@@ -149,6 +155,7 @@ def measure(
             unless=places.adapter(size.name) / "adapter_config.json", own_cores=False,
         )  # fmt: skip
         _measure_size(places, size, weights, commands, [*tasks, *limit(test_tasks)])
+    _measure_exact(places, sizes[0], weights, commands, [*tasks, *limit(exact_tasks)])
     show(places.kept, sizes, commands)
 
 
@@ -158,52 +165,63 @@ def _measure_size(
     kept, work = places.kept / size.name, places.work / size.name
     kept.mkdir(exist_ok=True)
     wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in size.runs)]
-    if all((kept / f"{name}.rounds.parquet").exists() for name in wanted):
+    if all((kept / f"{name}{ROUNDS_ENDING}").exists() for name in wanted):
         return
     with serving(servers_for(weights, size, places), say) as servers:
         target = ["--target-url", servers.target_url]
         commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
                      "-o", str(work / "sequential"))  # fmt: skip
-        trace = kept / "trace.parquet"
+        trace = kept / TRACE_FILE
         keep(work / "sequential" / TRACE_NAME, trace)
-        keep(work / "sequential" / ROUNDS_NAME, kept / "sequential.rounds.parquet")
+        keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
         for run in size.runs:
             name = f"{run.draft}-k{run.depth}"
             draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {size.name}"]
-            if not (kept / f"{name}.rounds.parquet").exists():
+            if not (kept / f"{name}{ROUNDS_ENDING}").exists():
                 commands.run("run", *target, *draft, "--arm", "speculative",
                              "--k", str(run.depth), *tasks, "--resume",
                              "-o", str(work / name))  # fmt: skip
-                keep(work / name / ROUNDS_NAME, kept / f"{name}.rounds.parquet")
-            predictions = kept / f"{run.draft}.predictions.parquet"
+                keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
+            predictions = kept / f"{run.draft}{PREDICTIONS_ENDING}"
             commands.run("agreement", str(trace), *draft, "--train-trace",
                          str(places.kept / "train.parquet"), "-o", str(predictions),
                          unless=predictions)  # fmt: skip
-            probed = kept / f"{run.draft}.probe.json"
+            probed = kept / f"{run.draft}{PROBE_ENDING}"
             deepest = max(one.depth for one in size.runs)
             commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
                          "--target-tokens", str(TARGET_TOKENS), "-o", str(probed),
                          unless=probed)  # fmt: skip
     for name in wanted:
-        commands.run("audit", str(kept / f"{name}.rounds.parquet"))
+        commands.run("audit", str(kept / f"{name}{ROUNDS_ENDING}"))
+
+
+def _measure_exact(
+    places: Places, size: Size, weights: Weights, commands: Commands, tasks: Sequence[str]
+) -> None:
+    """Run a few tasks in float32, both arms twice, for their trajectories alone."""
+    rounds = places.kept / EXACT_ROUNDS
+    deepest = max(run.depth for run in size.runs if run.draft == "trained")
+    if not rounds.exists():
+        config = servers_for(weights, size, places).replacing(
+            target={"dtype": "float32"}, draft={"dtype": "float32"}
+        )
+        with serving(config, say) as servers:
+            commands.run("run", "--target-url", servers.target_url, *_draft("trained", servers),
+                         "--draft-name", f"trained {size.name}", "--k", str(deepest),
+                         "--passes", "2", *tasks, "--resume",
+                         "-o", str(places.work / "float32"))  # fmt: skip
+        keep(places.work / "float32" / ROUNDS_NAME, rounds)
+    commands.run("audit", str(rounds))
 
 
 def show(kept: Path, sizes: Sequence[Size], commands: Commands) -> None:
-    """Print what was measured beside what the model says of it, size by size."""
-    for size in sizes:
-        folder = kept / size.name
-        files = [folder / "trace.parquet", *sorted(folder.glob("*-k*.rounds.parquet"))]
-        beforehand = [
-            word
-            for option, ending in (
-                ("--predictions", "predictions.parquet"),
-                ("--probe", "probe.json"),
-            )
-            for path in sorted(folder.glob(f"*.{ending}"))
-            for word in (option, str(path))
-        ]
-        commands.run("validate", *map(str, files), *beforehand)
-        commands.run("identity", *map(str, sorted(folder.glob("*.rounds.parquet"))))
+    """Print what was measured beside what the model says of it."""
+    commands.run("validate", str(kept))
+    served = [
+        file for size in sizes for file in sorted((kept / size.name).glob(f"*{ROUNDS_ENDING}"))
+    ]
+    commands.run("identity", *map(str, served))
+    commands.run("identity", str(kept / EXACT_ROUNDS))
 
 
 def _draft(kind: str, servers: Servers) -> list[str]:
@@ -284,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             SMOKE if options.smoke else FULL,
             train_tasks=16 if options.smoke else None,
             test_tasks=10 if options.smoke else None,
+            exact_tasks=2 if options.smoke else 20,
             recipe=CPU_RECIPE,
             quick=options.smoke,
         )
