@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from leapmodel.segments import Floats
 
@@ -175,3 +176,31 @@ def tasks_needed(standard_error: float, n_tasks: int, half_width: float) -> int:
     if not half_width > 0:
         raise ValueError(f"half_width must be > 0, found {half_width}")
     return int(np.ceil(n_tasks * (1.959964 * standard_error / half_width) ** 2))
+
+
+def ratio_with_error(numerators: ArrayLike, denominators: ArrayLike) -> tuple[float, float]:
+    """Return a ratio of sums over tasks, and its standard error (linearised).
+
+    Parameters
+    ----------
+    numerators, denominators : array_like of float, shape (tasks,)
+        Each task's own sums.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The error is NaN where one task says nothing of the others.
+
+    Examples
+    --------
+    >>> ratio_with_error([1, 2], [2, 2])
+    (0.75, 0.25)
+    """
+    above = np.asarray(numerators, dtype=float)
+    below = np.asarray(denominators, dtype=float)
+    ratio = float(above.sum() / below.sum())
+    n = len(above)
+    if n < 2:
+        return ratio, float("nan")
+    spread = ((above - ratio * below) ** 2).sum()
+    return ratio, float(np.sqrt(n / (n - 1) * spread) / below.sum())

@@ -7,14 +7,18 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.benchmarks import BENCHMARKS
-from leapmodel.cli.engine import Address, draft_options, progress_bar, run_to_end
+from leapmodel.cli.engine import (
+    ServedModel,
+    draft_options,
+    progress_bar,
+    run_to_end,
+    stalled_option,
+)
 from leapmodel.cli.options import json_option, refuse_own_input
 from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out
-from leapmodel.errors import UsageError
 from leapmodel.execution.agreement import ask_draft
 from leapmodel.execution.contexts import contexts_of
-from leapmodel.execution.endpoint import STALLED_S
 from leapmodel.execution.training.pairs import benchmark_of
 from leapmodel.files import check_table_path
 from leapmodel.predictions import Predictions, write_predictions
@@ -24,15 +28,7 @@ from leapmodel.trace import read_trace
 @click.command("agreement", short_help="Ask a draft about a held-out trace, and score it.")
 @click.argument("trace", metavar="TRACE", type=click.Path())
 @draft_options
-@click.option(
-    "--stalled",
-    "stalled_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=STALLED_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Give up on a server that is silent for so long.",
-)
+@stalled_option
 @click.option(
     "--benchmark",
     "benchmark_name",
@@ -59,10 +55,7 @@ from leapmodel.trace import read_trace
 @json_option
 def command(
     trace: str,
-    draft_url: str | None,
-    draft_model: str | None,
-    draft_name: str | None,
-    draft_extra: str | None,
+    draft: ServedModel,
     stalled_s: float,
     benchmark_name: str | None,
     repeats: int,
@@ -77,8 +70,6 @@ def command(
     What it answers can be written as predictions, with the seconds of each call, and then be given
     to predict and choose.
     """
-    if draft_url is None:
-        raise UsageError("--draft-url: expected the address of the draft's server")
     if output is not None:
         check_table_path(output)
     refuse_own_input(output, [trace, *([train_trace] if train_trace else [])])
@@ -95,16 +86,14 @@ def command(
 
     async def work() -> Predictions:
         async with AsyncExitStack() as stack:
-            draft = await Address("draft", draft_url, draft_model, draft_extra, stalled_s).open(
-                stack
-            )
+            endpoint = await draft.open(stack, stalled_s)
             with progress_bar() as bar:
                 task = bar.add_task("asking", total=repeats * len(contexts), said="calls")
                 return await ask_draft(
                     benchmark,
                     contexts,
-                    draft,
-                    name=draft_name,
+                    endpoint,
+                    name=draft.name,
                     repeats=repeats,
                     tick=lambda: bar.advance(task),
                 )

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.cli.engine import (
-    Address,
+    ChosenBenchmark,
+    ServedModel,
     benchmark_options,
-    chosen_tasks,
-    open_benchmark,
     run_to_end,
+    stalled_option,
     target_options,
 )
 from leapmodel.cli.run import Shown, report
@@ -23,6 +23,7 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
 
 @click.command("collect", short_help="Run the target alone; record what a draft learns from.")
 @target_options
+@stalled_option
 @benchmark_options
 @click.option(
     "--tasks",
@@ -49,15 +50,9 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
     help=f"For {ROUNDS_NAME} and {TRACE_NAME}.",
 )
 def command(
-    target_url: str,
-    target_model: str | None,
-    target_extra: str | None,
+    target: ServedModel,
     stalled_s: float,
-    benchmark_name: str,
-    benchmark_seed: int,
-    tasks_file: str | None,
-    target_tokens: int | None,
-    limit: int | None,
+    chosen: ChosenBenchmark,
     split: str,
     concurrency: int,
     no_reset: bool,
@@ -65,18 +60,16 @@ def command(
     output: str,
 ) -> None:
     """Run the sequential arm over tasks: a trace, with every request's hash and raw output."""
-    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
-    tasks = chosen_tasks(benchmark, split, limit)  # type: ignore[arg-type]
+    benchmark = chosen.open()
+    tasks = chosen.tasks(benchmark, split)
 
     async def work() -> Journal:
         async with AsyncExitStack() as stack:
-            target = await Address(
-                "target", target_url, target_model, target_extra, stalled_s
-            ).open(stack)
+            target_endpoint = await target.open(stack, stalled_s)
             plan = Plan(
                 benchmark,
                 tasks,
-                Models(target),
+                Models(target_endpoint),
                 0,
                 ("sequential",),
                 reset_caches=not no_reset,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +13,12 @@ from pathlib import Path
 import click
 
 from leapmodel.cli.engine import (
-    Address,
+    ChosenBenchmark,
+    ServedModel,
     benchmark_options,
-    chosen_tasks,
     draft_options,
-    open_benchmark,
     run_to_end,
+    stalled_option,
     target_options,
 )
 from leapmodel.cli.run import Shown
@@ -28,10 +26,11 @@ from leapmodel.cli.screen import console
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.loop import Models
-from leapmodel.execution.online import VERSIONS_NAME, Method, Pair, Stream, Version, run_online
+from leapmodel.execution.online import VERSIONS_NAME, Method, Stream, Version, run_online
 from leapmodel.execution.protocol import ARMS, Plan
 from leapmodel.execution.record import Arm
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.training.pairs import Pairs, write_pairs
 from leapmodel.online_curve import online_curve
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
@@ -39,6 +38,7 @@ from leapmodel.trace import read_trace
 
 @click.command("online", short_help="Train the draft between batches, from the target's commits.")
 @target_options
+@stalled_option
 @draft_options
 @benchmark_options
 @click.option(
@@ -80,19 +80,10 @@ from leapmodel.trace import read_trace
     help=f"For {ROUNDS_NAME}, {TRACE_NAME}, {VERSIONS_NAME} and the adapters.",
 )
 def command(
-    target_url: str,
-    target_model: str | None,
-    target_extra: str | None,
+    target: ServedModel,
     stalled_s: float,
-    draft_url: str | None,
-    draft_model: str | None,
-    draft_name: str | None,
-    draft_extra: str | None,
-    benchmark_name: str,
-    benchmark_seed: int,
-    tasks_file: str | None,
-    target_tokens: int | None,
-    limit: int | None,
+    draft: ServedModel,
+    chosen: ChosenBenchmark,
     base: str,
     depth: int,
     batches: int,
@@ -109,8 +100,8 @@ def command(
     The draft's server must serve the base and allow adapters to be loaded at run time, as leapmodel
     serve does.
     """
-    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
-    tasks = chosen_tasks(benchmark, "train", limit)
+    benchmark = chosen.open()
+    tasks = chosen.tasks(benchmark, "train")
     arms: tuple[Arm, ...] = ARMS if arm == "both" else ("speculative",)
     contexts = [] if heldout is None else list(contexts_of(benchmark, read_trace(heldout)))
     try:
@@ -118,17 +109,10 @@ def command(
     except ValueError as error:
         raise UsageError(f"--train-options: {error}") from None
 
-    async def train(pairs: Sequence[Pair], folder: Path, previous: Path | None) -> None:
+    async def train(pairs: Pairs, folder: Path, previous: Path | None) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             listed = Path(scratch) / "pairs.jsonl"
-            about = {
-                "leapmodel": "pairs",
-                "version": 1,
-                "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
-                "supervision": "target",
-            }
-            with open(listed, "w", encoding="utf-8") as out:
-                out.writelines(json.dumps(line) + "\n" for line in (about, *pairs))
+            write_pairs(pairs, listed)
             onward = [] if previous is None else ["--continue", str(previous)]
             words = ["train", str(listed), "--base", base, "-o", str(folder), *onward, *more]
             running = await asyncio.create_subprocess_exec(
@@ -145,13 +129,11 @@ def command(
 
     async def work() -> list[Version]:
         async with AsyncExitStack() as stack:
-            target = await Address(
-                "target", target_url, target_model, target_extra, stalled_s
-            ).open(stack)
-            draft = await Address(
-                "draft", draft_url or target_url, draft_model, draft_extra, stalled_s
-            ).open(stack)
-            plan = Plan(benchmark, tasks, Models(target, draft, draft_name), depth, arms)
+            target_endpoint = await target.open(stack, stalled_s)
+            draft_endpoint = await draft.open(stack, stalled_s, beside=target)
+            plan = Plan(
+                benchmark, tasks, Models(target_endpoint, draft_endpoint, draft.name), depth, arms
+            )
             stream = Stream(plan, batches, method, train, contexts, seed)
             with Shown(plan) as shown:
                 return await run_online(

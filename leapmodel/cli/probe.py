@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from leapmodel.cli.engine import (
-    Address,
+    ChosenBenchmark,
+    ServedModel,
     benchmark_options,
     draft_options,
-    open_benchmark,
     progress_bar,
     run_to_end,
+    stalled_option,
     target_options,
 )
 from leapmodel.cli.options import refuse_own_input
@@ -30,6 +31,7 @@ from leapmodel.trace import read_trace
 @click.command("probe", short_help="Time a draft's calls, and the target under concurrency.")
 @click.argument("trace", metavar="TRACE", type=click.Path())
 @target_options
+@stalled_option
 @draft_options
 @benchmark_options
 @click.option(
@@ -50,19 +52,10 @@ from leapmodel.trace import read_trace
 @click.option("-o", "--output", metavar="FILE", help="Write it (.json), for --probe FILE.")
 def command(
     trace: str,
-    target_url: str,
-    target_model: str | None,
-    target_extra: str | None,
+    target: ServedModel,
     stalled_s: float,
-    draft_url: str | None,
-    draft_model: str | None,
-    draft_name: str | None,
-    draft_extra: str | None,
-    benchmark_name: str,
-    benchmark_seed: int,
-    tasks_file: str | None,
-    target_tokens: int | None,
-    limit: int | None,
+    draft: ServedModel,
+    chosen: ChosenBenchmark,
     depth: int,
     batches: int,
     output: str | None,
@@ -74,30 +67,26 @@ def command(
     refuse_own_input(output, [trace])
     if output is not None and Path(output).suffix != ".json":
         raise UsageError(f"{output}: expected a name ending in .json")
-    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
+    benchmark = chosen.open()
     workload = read_trace(trace)
     contexts = list(contexts_of(benchmark, workload))
-    if limit is not None:
-        kept = set(workload.task_names[:limit])
+    if chosen.limit is not None:
+        kept = set(workload.task_names[: chosen.limit])
         contexts = [context for context in contexts if context.task.name in kept]
 
     async def work() -> Probe:
         async with AsyncExitStack() as stack:
-            target = await Address(
-                "target", target_url, target_model, target_extra, stalled_s
-            ).open(stack)
-            draft = await Address(
-                "draft", draft_url or target_url, draft_model, draft_extra, stalled_s
-            ).open(stack)
+            target_endpoint = await target.open(stack, stalled_s)
+            draft_endpoint = await draft.open(stack, stalled_s, beside=target)
             total = len(contexts) + batches * (depth + 1)
             with progress_bar() as bar:
                 task = bar.add_task("probing", total=total, said="")
                 return await probe(
                     contexts,
-                    target,
-                    draft,
+                    target_endpoint,
+                    draft_endpoint,
                     depth,
-                    draft_name=draft_name,
+                    draft_name=draft.name,
                     batches=batches,
                     tick=lambda: bar.advance(task),
                 )

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.cli.engine import (
-    Address,
+    ChosenBenchmark,
+    ServedModel,
     benchmark_options,
-    chosen_tasks,
     draft_options,
-    open_benchmark,
     progress_bar,
     run_to_end,
+    stalled_option,
     target_options,
 )
 from leapmodel.execution.journal import Journal
@@ -25,6 +25,7 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
 
 @click.command("run", short_help="Measure both arms of the loop on a benchmark.")
 @target_options
+@stalled_option
 @draft_options
 @benchmark_options
 @click.option(
@@ -73,19 +74,10 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
     "-o", "--output", required=True, metavar="FOLDER", help=f"For {ROUNDS_NAME} and {TRACE_NAME}."
 )
 def command(
-    target_url: str,
-    target_model: str | None,
-    target_extra: str | None,
+    target: ServedModel,
     stalled_s: float,
-    draft_url: str | None,
-    draft_model: str | None,
-    draft_name: str | None,
-    draft_extra: str | None,
-    benchmark_name: str,
-    benchmark_seed: int,
-    tasks_file: str | None,
-    target_tokens: int | None,
-    limit: int | None,
+    draft: ServedModel,
+    chosen: ChosenBenchmark,
     depth: int,
     split: str,
     arm: str,
@@ -100,27 +92,23 @@ def command(
     Servers run already (leapmodel serve, or anybody's). Tasks run one at a time; prefix caches are
     emptied before each arm.
     """
-    benchmark = open_benchmark(benchmark_name, benchmark_seed, tasks_file, target_tokens)
-    tasks = chosen_tasks(benchmark, split, limit)  # type: ignore[arg-type]
+    benchmark = chosen.open()
+    tasks = chosen.tasks(benchmark, split)
     arms: tuple[Arm, ...] = ARMS if arm == "both" else (arm,)  # type: ignore[assignment]
 
     async def work() -> Journal:
         async with AsyncExitStack() as stack:
-            target = await Address(
-                "target", target_url, target_model, target_extra, stalled_s
-            ).open(stack)
-            draft = None
+            target_endpoint = await target.open(stack, stalled_s)
+            draft_endpoint = None
             if "speculative" in arms:
-                draft = await Address(
-                    "draft", draft_url or target_url, draft_model, draft_extra, stalled_s
-                ).open(stack)
-            name = draft_name or (None if draft is None else draft.model)
+                draft_endpoint = await draft.open(stack, stalled_s, beside=target)
+            name = draft.name or (None if draft_endpoint is None else draft_endpoint.model)
             journal: Journal | None = None
             for number in range(passes):
                 plan = Plan(
                     benchmark,
                     tasks,
-                    Models(target, draft, name),
+                    Models(target_endpoint, draft_endpoint, name),
                     depth,
                     arms,
                     run=number,

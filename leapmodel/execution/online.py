@@ -8,7 +8,7 @@ a new path, and the next batch proposes with it. So no batch is served by anythi
 from __future__ import annotations
 
 import json
-import random
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,8 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
+
 from leapmodel.actions import same_action
 from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import DataError, UsageError
 from leapmodel.execution.commands import write_json
 from leapmodel.execution.contexts import Context
@@ -27,13 +30,12 @@ from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.record import Round
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, TraceFile, describe_run
+from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
+from leapmodel.rounds import Rounds
 
 Method = Literal["retrain", "continual"]
 VERSIONS_NAME = "versions.json"
-Pair = dict[str, Any]
-"""A line of a pairs file: a context as the draft sees it, and what the target decided there."""
-
-Trainer = Callable[[Sequence[Pair], Path, Path | None], Awaitable[None]]
+Trainer = Callable[[Pairs, Path, Path | None], Awaitable[None]]
 """Trains an adapter on pairs into a new folder, going on from an earlier one if there is one."""
 
 
@@ -172,36 +174,10 @@ async def run_online(
 
 def committed_pairs(
     benchmark: Benchmark, tasks: Sequence[Task], journal: Journal, run: int
-) -> list[Pair]:
-    """Return what the target committed in the speculative arm, each with its context.
-
-    Contexts are rebuilt through the environment, as the loop built them. Where an answer did not
-    parse there is nothing to learn, and what stands in two tasks alike is kept once per task.
-    """
-    pairs: list[Pair] = []
-    for task in tasks:
-        environment = benchmark.start(task)
-        step = 0
-        for row in journal.rows.get((task.name, run, "speculative"), []):
-            for verification in row["verifications"]:
-                if verification["status"] != "used":
-                    continue
-                action = verification["action"]
-                if action is not None:
-                    prompt = environment.prompt("draft")
-                    pairs.append(
-                        {
-                            "task": task.name,
-                            "run": run,
-                            "step": step,
-                            "messages": [dict(message) for message in prompt.messages],
-                            "action": action,
-                            "answer": benchmark.answer("draft", action),
-                        }
-                    )
-                environment.step(action)
-                step += 1
-    return pairs
+) -> Pairs:
+    """Return what the target committed in the speculative arm, each with its context."""
+    rows = [row for task in tasks for row in journal.rows.get((task.name, run, "speculative"), [])]
+    return pairs_from_rounds(Rounds.from_frame(pd.DataFrame(rows)), benchmark, arm="speculative")
 
 
 async def _update(
@@ -217,18 +193,13 @@ async def _update(
     assert draft is not None
     began_s = time.monotonic()
     number = len(versions)
-    new = committed_pairs(plan.benchmark, batches[-1], journal, plan.run)
-    earlier = [
-        pair
-        for tasks in batches[:-1]
-        for pair in committed_pairs(plan.benchmark, tasks, journal, plan.run)
-    ]
+    seen = [committed_pairs(plan.benchmark, tasks, journal, plan.run) for tasks in batches]
     previous = None
     if stream.method == "continual" and versions[-1].adapter is not None:
         previous = place / versions[-1].adapter
-        drawn = random.Random(f"{stream.seed}/{number}")
-        earlier = drawn.sample(earlier, min(len(earlier), len(new)))
-    pairs = [*earlier, *new]
+        earlier = join_pairs(seen[:-1])
+        seen = [earlier.sample(len(seen[-1]), seed=stream.seed + number), seen[-1]]
+    pairs = join_pairs(seen)
     name = f"version-{number:02d}"
     if not (place / name / "adapter_config.json").exists():
         await stream.train(pairs, place / name, previous)
@@ -259,24 +230,10 @@ async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, flo
         hits.setdefault((context.task.name, context.run), []).append(
             same_action(action, context.action)
         )
-    return share_with_error([(sum(task), len(task)) for task in hits.values()])
-
-
-def share_with_error(counts: Sequence[tuple[int, int]]) -> tuple[float, float | None]:
-    """Return a pooled share of (hits, trials) per task, and its standard error over tasks.
-
-    Examples
-    --------
-    >>> share_with_error([(1, 2), (2, 2)])
-    (0.75, 0.25)
-    """
-    trials = sum(n for _, n in counts)
-    share = sum(hits for hits, _ in counts) / trials
-    n = len(counts)
-    if n < 2:
-        return share, None
-    spread = sum((hits - share * trials_of) ** 2 for hits, trials_of in counts)
-    return share, float((n / (n - 1) * spread) ** 0.5 / trials)
+    share, error = ratio_with_error(
+        [sum(task) for task in hits.values()], [len(task) for task in hits.values()]
+    )
+    return share, None if math.isnan(error) else error
 
 
 def _split(tasks: Sequence[Task], batches: int) -> list[Sequence[Task]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint, Generation
@@ -59,9 +60,9 @@ async def probe(
         answer = await draft.generate(context.draft)
         seconds.setdefault((context.task.name, context.run), []).append(answer.seconds)
         tick()
-    total = np.array([sum(one) for one in seconds.values()])
-    calls = np.array([len(one) for one in seconds.values()])
-    mean = float(total.sum() / calls.sum())
+    latency_s, error_s = ratio_with_error(
+        [sum(one) for one in seconds.values()], [len(one) for one in seconds.values()]
+    )
     times = []
     for requests in range(1, depth + 2):
         found = []
@@ -75,9 +76,9 @@ async def probe(
     return Probe(
         draft_name or draft.model,
         target.model,
-        mean,
-        _ratio_error(total, calls, mean),
-        int(calls.sum()),
+        latency_s,
+        error_s,
+        len(contexts),
         tuple(times),
     )
 
@@ -93,12 +94,3 @@ def _ms_per_token(answers: Sequence[Generation]) -> float:
 
 def _standard_error(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
-def _ratio_error(total: np.ndarray, calls: np.ndarray, mean: float) -> float:
-    """Return the standard error of a ratio of sums over tasks (linearised)."""
-    n = len(total)
-    if n < 2:
-        return float("nan")
-    rest = total - mean * calls
-    return float(np.sqrt(n / (n - 1) * (rest**2).sum()) / calls.sum())

@@ -52,8 +52,10 @@ class Pupil:
             raise EngineError("the training was killed")
         folder.mkdir()
         (folder / "adapter_config.json").write_text("{}")
-        self.known[folder.name] = {p["messages"][-1]["content"]: p["answer"] for p in pairs}
-        keys = [(p["task"], p["step"]) for p in pairs]
+        self.known[folder.name] = {
+            p["messages"][-1]["content"]: p["answer"] for p in pairs.frame.to_dict("records")
+        }
+        keys = [(p["task"], p["step"]) for p in pairs.frame.to_dict("records")]
         self.trained.append((keys, folder.name, None if previous is None else previous.name))
 
 

@@ -24,6 +24,7 @@ from leapmodel.benchmarks import Benchmark, Task, load_benchmark
 from leapmodel.checks import ColumnChecks
 from leapmodel.errors import DataError, UsageError, shown
 from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.record import Arm
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace
@@ -142,6 +143,11 @@ class Pairs:
         names = _shuffled(self.task_names, seed)
         return self.of_tasks(names[: max(1, round(share * len(names)))])
 
+    def sample(self, n: int, *, seed: int = 0) -> Pairs:
+        """Return so many of the pairs, drawn at random; all of them if there are no more."""
+        drawn = self.frame.sample(min(n, len(self)), random_state=seed)
+        return replace(self, frame=drawn)
+
     def of_tasks(self, names: Sequence[str]) -> Pairs:
         """Return the pairs of some tasks, in their own order."""
         return replace(self, frame=self.frame[self.frame["task"].isin(set(names))])
@@ -241,13 +247,26 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
     return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "target"))
 
 
-def pairs_from_rounds(rounds: Rounds, benchmark: Benchmark | None = None) -> Pairs:
-    """Return the pairs behind measured rounds: of the sequential arm, or else the speculative one.
+def pairs_from_rounds(
+    rounds: Rounds, benchmark: Benchmark | None = None, *, arm: Arm | None = None
+) -> Pairs:
+    """Return the pairs behind measured rounds.
 
-    Parameters, errors and what is returned are those of :func:`pairs_from_trace`.
+    Parameters
+    ----------
+    rounds : Rounds
+        Of tasks of a benchmark.
+    benchmark : Benchmark, optional
+        Default: the one the record names.
+    arm : {"sequential", "speculative"}, optional
+        Default: the sequential one, if there is one.
+
+    Returns and raises what :func:`pairs_from_trace` does.
     """
     benchmark = benchmark or benchmark_of(rounds.metadata, "the record")
-    if len(rounds.sequential.frame):
+    if arm is None:
+        arm = "sequential" if len(rounds.sequential.frame) else "speculative"
+    if arm == "sequential":
         return pairs_from_trace(rounds.sequential_trace(), benchmark)
     steps = [
         {"task": task, "run": run, "step": step, "gen_s": 1.0, "action": action}
@@ -255,6 +274,18 @@ def pairs_from_rounds(rounds: Rounds, benchmark: Benchmark | None = None) -> Pai
         for step, action in enumerate(actions)
     ]  # only the actions count: a round's time is no step's
     return pairs_from_trace(Trace.from_frame(pd.DataFrame(steps)), benchmark)
+
+
+def join_pairs(several: Sequence[Pairs]) -> Pairs:
+    """Return the pairs of several sets as one; the first one's metadata are kept.
+
+    Raises
+    ------
+    DataError
+        If two sets have the same step of a task.
+    """
+    together = pd.concat([one.frame for one in several], ignore_index=True)
+    return Pairs.from_frame(together, several[0].metadata)
 
 
 def pairs_from_gold(benchmark: Benchmark, tasks: Sequence[Task]) -> Pairs:
