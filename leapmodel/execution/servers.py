@@ -245,10 +245,21 @@ class Server:
             finally:  # also when interrupted again: at once
                 self._signal(signal.SIGKILL)
                 self._process.wait()
+                self._wait_for_group()
         self._watchdog.kill()
         self._watchdog.wait()
         if self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
+
+    def _wait_for_group(self) -> None:
+        """Wait until the first process's children are gone too; a large one takes its time."""
+        deadline = time.monotonic() + _TERMINATE_S
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(self.pid, 0)
+            except (ProcessLookupError, PermissionError):
+                return
+            time.sleep(0.02)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process.returncode is None:
