@@ -25,7 +25,8 @@ from leapmodel.predictions import Predictions, join_predictions, read_prediction
 from leapmodel.probes import read_probe
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
-from leapmodel.validation import FAR, NEAR, Validation, validate
+from leapmodel.validation import Validation, validate
+from leapmodel.validation_row import FAR, NEAR
 
 
 @click.command("validate", short_help="Compare measured speedups with the model's.")

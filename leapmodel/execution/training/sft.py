@@ -32,7 +32,7 @@ ADAPTED = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 """The layers that get an adapter: all that vLLM serves one for in Llama's and Qwen3's kind."""
 TRAINING_FILE = "training.json"
 _TINY_BYTES = 100 * 2**20
-_TINY_RECIPE: dict[str, Any] = {"learning_rate": 3e-3, "epochs": 6, "batch_size": 8}
+_TINY_RECIPE: dict[str, Any] = {"learning_rate": 3e-3, "epochs": 10, "batch_size": 8}
 _SMALL_RECIPE: dict[str, Any] = {"learning_rate": 6e-4, "epochs": 1, "batch_size": 8}
 _LIBRARIES = ("leapmodel", "torch", "transformers", "peft", "accelerate")
 
