@@ -302,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             SMOKE if options.smoke else FULL,
             train_tasks=16 if options.smoke else None,
             test_tasks=10 if options.smoke else None,
-            exact_tasks=2 if options.smoke else 20,
+            exact_tasks=2 if options.smoke else 12,
             recipe=CPU_RECIPE,
             quick=options.smoke,
         )
