@@ -2,9 +2,9 @@
 
 Drafts that are trained, untrained, of three sizes, and the target itself without its thought, each
 in the same loop on the same tasks (Table 10). Everything is made by the commands a person would
-type, in this order: weights, the target alone over the training tasks, training, then for each pair
-of servers the sequential arm, every speculative run, what is needed to predict them beforehand, and
-the audit. What exists already is not made again, so a run that broke off goes on.
+type, in this order: weights, the target alone over the training tasks; then for each pair of
+servers training, the sequential arm, every speculative run, what is needed to predict them
+beforehand, and the audit. What exists already is not made again, so a run that broke off goes on.
 
     python -m leapmodel.execution.control_set -o traces/measured/planning
 """
@@ -57,28 +57,43 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Size:
-    """A draft size, served beside the target, and the runs made with it."""
+class Pair:
+    """A target's and a draft's server, and the runs made with them.
+
+    Attributes
+    ----------
+    name : str
+        Of the folder.
+    base : str
+        The draft's base, of the CPU preset's weights.
+    runs : tuple of Run
+        With the trained draft or with its untrained base, not both: one server serves one.
+    """
 
     name: str
+    base: str
     runs: tuple[Run, ...]
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the draft that is served was trained."""
+        return any(run.draft == "trained" for run in self.runs)
 
 
 FULL = (
-    Size(
+    Pair(
         "tiny-2m",
-        (
-            Run("trained", 1),
-            Run("trained", 3),
-            Run("trained", 5),
-            Run("untrained", 3),
-            Run("target-direct", 3),
-        ),
+        "tiny-2m",
+        (Run("trained", 1), Run("trained", 3), Run("trained", 5), Run("target-direct", 3)),
     ),
-    Size("tiny-5m", (Run("trained", 3),)),
-    Size("smollm2-135m", (Run("trained", 3),)),
+    Pair("tiny-2m-untrained", "tiny-2m", (Run("untrained", 3),)),
+    Pair("tiny-5m", "tiny-5m", (Run("trained", 3),)),
+    Pair("smollm2-135m", "smollm2-135m", (Run("trained", 3),)),
 )
-SMOKE = (Size("tiny-2m", (Run("trained", 2), Run("untrained", 2))),)
+SMOKE = (
+    Pair("tiny-2m", "tiny-2m", (Run("trained", 2),)),
+    Pair("tiny-2m-untrained", "tiny-2m", (Run("untrained", 2),)),
+)
 EXACT_ROUNDS = f"float32{ROUNDS_ENDING}"
 """Runs in a precision in which an answer does not depend on what else is decoded beside it."""
 
@@ -90,14 +105,14 @@ class Places:
     kept: Path
     work: Path
 
-    def adapter(self, size: str) -> Path:
-        """Return the folder of a size's trained adapter."""
-        return self.work / f"adapter-{size}"
+    def trained(self, base: str) -> Path:
+        """Return the folder of a base's trained weights."""
+        return self.work / f"trained-{base}"
 
 
 def measure(
     places: Places,
-    sizes: Sequence[Size],
+    pairs: Sequence[Pair],
     *,
     train_tasks: int | None,
     test_tasks: int | None,
@@ -110,7 +125,7 @@ def measure(
     Parameters
     ----------
     places : Places
-    sizes : sequence of Size
+    pairs : sequence of Pair
         What is measured.
     train_tasks, test_tasks : int or None
         How many tasks of each split; None for all.
@@ -134,7 +149,7 @@ def measure(
         client_cores(),
         {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
     )
-    weights = prepared(sizes, quick)
+    weights = prepared([pair.base for pair in pairs], quick)
     write_json(
         places.kept / "about.json",
         {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
@@ -142,41 +157,49 @@ def measure(
     tasks = ["--target-tokens", str(TARGET_TOKENS)]
     collected = places.work / "collected"
     if not (places.kept / "train.parquet").exists():
-        with serving(servers_for(weights, None, places), say) as servers:
+        with serving(servers_for(places, weights.target), say) as servers:
             commands.run(
                 "collect", "--target-url", servers.target_url, "--concurrency", "4", *tasks,
                 *limit(train_tasks), "--resume", "-o", str(collected),
             )  # fmt: skip
         keep(collected / TRACE_NAME, places.kept / "train.parquet")
-    for size in sizes:
-        commands.run(
-            "train", str(places.kept / "train.parquet"), "--base", str(weights.base(size.name)),
-            *recipe, "-o", str(places.adapter(size.name)),
-            unless=places.adapter(size.name) / "adapter_config.json", own_cores=False,
-        )  # fmt: skip
-        _measure_size(places, size, weights, commands, [*tasks, *limit(test_tasks)])
-    _measure_exact(places, sizes[0], weights, commands, [*tasks, *limit(exact_tasks)])
-    show(places.kept, sizes, commands)
+    for pair in pairs:
+        if pair.is_trained:
+            base, trained = weights.base(pair.base), places.trained(pair.base)
+            # merged: beside so small a model, serving an adapter takes twice the model's own time
+            commands.run(
+                "train", str(places.kept / "train.parquet"), "--base", str(base), *recipe,
+                "--merge", "-o", str(trained), unless=trained / "config.json", own_cores=False,
+            )  # fmt: skip
+        _measure_pair(places, pair, weights, commands, [*tasks, *limit(test_tasks)])
+    _measure_exact(places, pairs[0], weights, commands, [*tasks, *limit(exact_tasks)])
+    show(places.kept, pairs, commands)
 
 
-def _measure_size(
-    places: Places, size: Size, weights: Weights, commands: Commands, tasks: Sequence[str]
+def _draft_model(places: Places, pair: Pair, weights: Weights) -> Path:
+    return places.trained(pair.base) if pair.is_trained else weights.base(pair.base)
+
+
+def _measure_pair(
+    places: Places, pair: Pair, weights: Weights, commands: Commands, tasks: Sequence[str]
 ) -> None:
-    kept, work = places.kept / size.name, places.work / size.name
+    kept, work = places.kept / pair.name, places.work / pair.name
     kept.mkdir(exist_ok=True)
-    wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in size.runs)]
+    wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in pair.runs)]
     if all((kept / f"{name}{ROUNDS_ENDING}").exists() for name in wanted):
         return
-    with serving(servers_for(weights, size, places), say) as servers:
+    with serving(
+        servers_for(places, weights.target, _draft_model(places, pair, weights)), say
+    ) as servers:
         target = ["--target-url", servers.target_url]
         commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
                      "-o", str(work / "sequential"))  # fmt: skip
         trace = kept / TRACE_FILE
         keep(work / "sequential" / TRACE_NAME, trace)
         keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
-        for run in size.runs:
+        for run in pair.runs:
             name = f"{run.draft}-k{run.depth}"
-            draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {size.name}"]
+            draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {pair.base}"]
             if not (kept / f"{name}{ROUNDS_ENDING}").exists():
                 commands.run("run", *target, *draft, "--arm", "speculative",
                              "--k", str(run.depth), *tasks, "--resume",
@@ -187,38 +210,38 @@ def _measure_size(
                          str(places.kept / "train.parquet"), "-o", str(predictions),
                          unless=predictions)  # fmt: skip
             probed = kept / f"{run.draft}{PROBE_ENDING}"
-            deepest = max(one.depth for one in size.runs)
+            deepest = max(one.depth for one in pair.runs)
             commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
-                         "--target-tokens", str(TARGET_TOKENS), "-o", str(probed),
-                         unless=probed)  # fmt: skip
+                         "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
+                         "-o", str(probed), unless=probed)  # fmt: skip
     for name in wanted:
         commands.run("audit", str(kept / f"{name}{ROUNDS_ENDING}"))
 
 
 def _measure_exact(
-    places: Places, size: Size, weights: Weights, commands: Commands, tasks: Sequence[str]
+    places: Places, pair: Pair, weights: Weights, commands: Commands, tasks: Sequence[str]
 ) -> None:
     """Run a few tasks in float32, both arms twice, for their trajectories alone."""
     rounds = places.kept / EXACT_ROUNDS
-    deepest = max(run.depth for run in size.runs if run.draft == "trained")
+    deepest = max(run.depth for run in pair.runs if run.draft == "trained")
     if not rounds.exists():
-        config = servers_for(weights, size, places).replacing(
+        config = servers_for(places, weights.target, _draft_model(places, pair, weights)).replacing(
             target={"dtype": "float32"}, draft={"dtype": "float32"}
         )
         with serving(config, say) as servers:
             commands.run("run", "--target-url", servers.target_url, *_draft("trained", servers),
-                         "--draft-name", f"trained {size.name}", "--k", str(deepest),
+                         "--draft-name", f"trained {pair.base}", "--k", str(deepest),
                          "--passes", "2", *tasks, "--resume",
                          "-o", str(places.work / "float32"))  # fmt: skip
         keep(places.work / "float32" / ROUNDS_NAME, rounds)
     commands.run("audit", str(rounds))
 
 
-def show(kept: Path, sizes: Sequence[Size], commands: Commands) -> None:
+def show(kept: Path, pairs: Sequence[Pair], commands: Commands) -> None:
     """Print what was measured beside what the model says of it."""
     commands.run("validate", str(kept))
     served = [
-        file for size in sizes for file in sorted((kept / size.name).glob(f"*{ROUNDS_ENDING}"))
+        file for pair in pairs for file in sorted((kept / pair.name).glob(f"*{ROUNDS_ENDING}"))
     ]
     commands.run("identity", *map(str, served))
     commands.run("identity", str(kept / EXACT_ROUNDS))
@@ -227,16 +250,14 @@ def show(kept: Path, sizes: Sequence[Size], commands: Commands) -> None:
 def _draft(kind: str, servers: Servers) -> list[str]:
     """Return the options that name a draft: which server, which model or adapter there."""
     url, model = servers.draft_url, servers.draft_model
-    if kind == "trained":
-        model = "trained"
-    elif kind == "target-direct":
+    if kind == "target-direct":
         url, model = servers.target_url, servers.target_model
     return ["--draft-url", url, "--draft-model", model]
 
 
-def prepared(sizes: Sequence[Size], quick: bool) -> Weights:
+def prepared(bases: Sequence[str], quick: bool) -> Weights:
     """Return the weights that are measured, making what is missing."""
-    return cpu_weights([TARGET, *(size.name for size in sizes)], quick=quick, say=say)
+    return cpu_weights([TARGET, *dict.fromkeys(bases)], quick=quick, say=say)
 
 
 def client_cores() -> set[int]:
@@ -246,24 +267,25 @@ def client_cores() -> set[int]:
 
 
 def servers_for(
-    weights: Weights, size: Size | None, places: Places, *, adapter: bool = True
+    places: Places, target: Path, draft: Path | None = None, *, adapters: bool = False
 ) -> ServingConfig:
-    """Return the settings of a target's server, and of a draft's with or without its adapter."""
+    """Return the settings of a target's server, and of a draft's that may load adapters or not."""
     config = preset("cpu")
-    target = replace(
+    assert config.draft is not None
+    served = replace(
         config.target,
-        model=str(weights.target),
+        model=str(target),
         max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
     )
-    if size is None or config.draft is None:
-        return replace(config, target=target, draft=None, logs=str(places.work / "logs"))
-    draft = replace(
+    if draft is None:
+        return replace(config, target=served, draft=None, logs=str(places.work / "logs"))
+    beside = replace(
         config.draft,
-        model=str(weights.base(size.name)),
+        model=str(draft),
         max_model_len=DRAFT_CONTEXT,
-        adapters={"trained": str(places.adapter(size.name))} if adapter else {},
+        max_lora_rank=config.draft.max_lora_rank if adapters else None,
     )
-    return replace(config, target=target, draft=draft, logs=str(places.work / "logs"))
+    return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
 
 
 def keep(source: Path, kept: Path) -> None:

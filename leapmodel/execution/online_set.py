@@ -22,7 +22,6 @@ from leapmodel.execution.commands import Commands, write_json
 from leapmodel.execution.control_set import (
     TARGET_TOKENS,
     Places,
-    Size,
     keep,
     limit,
     prepared,
@@ -65,8 +64,7 @@ def measure_online(
     """
     for folder in (places.kept, places.work):
         folder.mkdir(parents=True, exist_ok=True)
-    size = Size(DRAFT, ())
-    weights = prepared([size], quick)
+    weights = prepared([DRAFT], quick)
     write_json(
         places.kept / "about.json",
         {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
@@ -78,7 +76,9 @@ def measure_online(
         {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
     )
     common = ["--target-tokens", str(TARGET_TOKENS)]
-    with serving(servers_for(weights, size, places, adapter=False), say) as servers:
+    with serving(
+        servers_for(places, weights.target, weights.base(DRAFT), adapters=True), say
+    ) as servers:
         target = ["--target-url", servers.target_url]
         # Of the held-out tasks the actions alone are used, so their times may be worth nothing.
         for split, count, at_once in (("train", tasks, 1), ("test", heldout, 4)):

@@ -61,6 +61,9 @@ def server_command(config: ServerConfig, *, host: str, port: int) -> list[str]:
     ]
     if config.enforce_eager:
         command += ["--enforce-eager"]
+    if config.core_set:
+        # As two processes, one spins while the other computes, on a core that somebody else needs.
+        command += ["--distributed-executor-backend", "uni"]
     if config.tensor_parallel_size > 1:
         command += ["--tensor-parallel-size", str(config.tensor_parallel_size)]
     for option in (
@@ -107,8 +110,12 @@ def server_environment(
         environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     if config.is_folder if config.offline is None else config.offline:
         environment["HF_HUB_OFFLINE"] = "1"
-    if config.cores is not None:
-        environment["VLLM_CPU_OMP_THREADS_BIND"] = config.cores
+    if cores := config.core_set:
+        # The process is confined as a whole (see Server), so its threads need no places of their
+        # own. vLLM allows one process for all of it only where this says so.
+        environment["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+        environment["OMP_NUM_THREADS"] = str(len(cores))
+        environment["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     if key := environment.get(API_KEY_VARIABLE):
         environment["VLLM_API_KEY"] = key
     return environment | config.environment
@@ -165,6 +172,8 @@ class Server:
                 start_new_session=True,  # a group to stop as one, which Ctrl-C does not reach
             )
         self.pid = self._process.pid
+        if cores := config.core_set:
+            os.sched_setaffinity(self.pid, cores)  # before it has started a thread
         # Reads from us until we end, however we do; then it ends the server.
         self._watchdog = subprocess.Popen(
             [

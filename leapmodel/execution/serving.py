@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import tomllib
 import types
 import typing
@@ -66,7 +67,7 @@ class ServerConfig:
     adapters : dict of str to str
         Adapters loaded at the start: name and folder.
     cores : str, optional
-        The cores a CPU engine computes on, such as ``"0"`` or ``"0-3"``.
+        The cores that a CPU engine keeps to, such as ``"0"`` or ``"0-3,6"``.
     offline : bool, optional
         Never ask the model hub; by default when the model is a folder.
     chat_template : str, optional
@@ -106,6 +107,28 @@ class ServerConfig:
     python: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
     extra_arguments: list[str] = field(default_factory=list)
+
+    @property
+    def core_set(self) -> set[int]:
+        """The numbers of the cores; empty without any.
+
+        Raises
+        ------
+        UsageError
+            If they are no such list.
+
+        Examples
+        --------
+        >>> sorted(ServerConfig(cores="0-2,5").core_set)
+        [0, 1, 2, 5]
+        """
+        found: set[int] = set()
+        for part in (self.cores or "").split(",") if self.cores else ():
+            first, dash, last = part.partition("-")
+            if not (first.isdecimal() and (last.isdecimal() or not dash)):
+                raise UsageError(f"cores: expected such as 0 or 0-3,6, found {shown(self.cores)}")
+            found |= set(range(int(first), int(last or first) + 1))
+        return found
 
     @property
     def served_name(self) -> str:
@@ -158,6 +181,12 @@ class ServerConfig:
             raise UsageError(f"{role}: chat_template: no file {self.chat_template}")
         if self.adapters and self.max_lora_rank is None:
             raise UsageError(f"{role}: adapters need max_lora_rank, the highest rank to serve")
+        if cores := self.core_set:
+            known = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+            if not cores <= known:
+                raise UsageError(
+                    f"{role}: cores: expected some of {shown(sorted(known))}, found {self.cores}"
+                )
         for name, path in self.adapters.items():
             self._check_adapter(role, name, path)
 

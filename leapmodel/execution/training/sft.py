@@ -127,6 +127,8 @@ class Training:
         Of everything, loading included.
     device : str
         ``"cpu"`` or the GPU's name.
+    merged : bool
+        Whether the folder holds whole weights with the adapter merged into them.
     versions : mapping
         Of the libraries.
     data : mapping
@@ -145,6 +147,7 @@ class Training:
     chosen: int
     seconds: float
     device: str
+    merged: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -157,7 +160,7 @@ class Training:
                 f", {epoch.validation_loss:.3f} on {self.validation_pairs} validation pairs"
                 f" ({epoch.validation_exact_match:.1%} exact)"
             )
-        what = "weights" if self.recipe.full else "adapter"
+        what = "weights" if self.recipe.full or self.merged else "adapter"
         return (
             f"learned {self.pairs:,} pairs of {self.tasks:,} tasks in {self.seconds:.0f} s on"
             f" {self.device}; kept epoch {self.chosen} of {len(self.epochs)}: {said}\n"
@@ -192,6 +195,7 @@ def train_draft(
     recipe: Recipe | None = None,
     *,
     adapter: str | Path | None = None,
+    merge: bool = False,
     validation: Pairs | None = None,
     longest: int = LONGEST,
     progress: Progress | None = None,
@@ -211,6 +215,8 @@ def train_draft(
         Default: the paper's.
     adapter : str or Path, optional
         Go on with this adapter; its own rank and alpha hold.
+    merge : bool, default False
+        Write whole weights, with the adapter merged into them, instead of the adapter.
     validation : Pairs, optional
         To choose the epoch by; default: a tenth of the tasks, taken out of ``pairs``.
     longest : int, default 16,384
@@ -231,6 +237,8 @@ def train_draft(
     recipe = recipe or Recipe()
     if recipe.full and adapter is not None:
         raise UsageError("full fine-tuning trains all weights; it can't go on with an adapter")
+    if recipe.full and merge:
+        raise UsageError("full fine-tuning has no adapter to merge")
     if not len(pairs):
         raise UsageError("no pair to learn from")
     target = new_folder(folder)
@@ -264,7 +272,9 @@ def train_draft(
         progress=progress,
     )
     target.mkdir(parents=True, exist_ok=True)
-    if recipe.full:
+    if merge:
+        model = model.merge_and_unload()
+    if recipe.full or merge:
         model.to(torch.bfloat16)
         tokenizer.save_pretrained(target)
     model.save_pretrained(target)
@@ -274,6 +284,7 @@ def train_draft(
         base=str(base),
         continued_from=None if adapter is None else str(adapter),
         recipe=recipe,
+        merged=merge,
         pairs=len(training),
         tasks=training.n_tasks,
         validation_pairs=len(validation),
