@@ -88,6 +88,15 @@ def test_both_serve_while_the_body_runs_and_nothing_is_left(config: ServingConfi
     assert sum("target ready after" in text for text in said) == 1
 
 
+def test_a_server_with_its_children_keeps_to_its_cores(config: ServingConfig):
+    last = max(os.sched_getaffinity(0))
+    with serving(config.replacing(target={"cores": str(last)}, draft={})) as servers:
+        for pid in (servers.target.pid, child_of(servers.target.log)):
+            assert os.sched_getaffinity(pid) == {last}
+        assert servers.draft is not None
+        assert os.sched_getaffinity(servers.draft.pid) == os.sched_getaffinity(0)
+
+
 def test_without_a_draft_the_target_is_its_own(config: ServingConfig):
     with serving(replace(config, draft=None)) as servers:
         assert servers.draft is None
@@ -277,7 +286,9 @@ def test_the_cpu_preset_is_what_is_known_to_work():
     ):  # fmt: skip
         assert option in command
     environment = server_environment(config.draft, base={})
-    assert environment["VLLM_CPU_OMP_THREADS_BIND"] == "1"
+    assert environment["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"  # confined as a whole
+    assert environment["OMP_NUM_THREADS"] == "1"
+    assert "--distributed-executor-backend uni" in command
     assert environment["HF_HUB_OFFLINE"] == "1"
     assert environment["VLLM_SERVER_DEV_MODE"] == "1"
     assert environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
@@ -313,6 +324,8 @@ def test_adapters_take_the_next_rank_vllm_knows(tmp_path: Path):
             "[target]\nmodel = 'a/b'\ngpu_memory_utilization = 1.5",
             "target: gpu_memory_utilization: expected 0 to 1, found 1.5",
         ),
+        ("[target]\nmodel='a/b'\ncores = '0-'", "cores: expected such as 0 or 0-3,6, found '0-'"),
+        ("[target]\nmodel='a/b'\ncores = '0,4096'", "target: cores: expected some of [0"),
         (
             "preset = 'openagi'\n[draft]\ngpu_memory_utilization = 0.2",
             "gpu_memory_utilization: target and draft share a GPU and want 1.02 of it",
