@@ -14,7 +14,7 @@ from pathlib import Path
 from leapmodel.bootstrap import N_RESAMPLES
 from leapmodel.errors import DataError
 from leapmodel.predictions import Predictions, join_predictions, read_predictions
-from leapmodel.probes import read_probe
+from leapmodel.probes import Probe, read_probe
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
 from leapmodel.validation import Validation, validate
@@ -37,14 +37,14 @@ class ServerPair:
         Every run by its file's name, the sequential arm among them.
     predictions : Predictions or None
         Of all drafts, on the contexts of the trace.
-    latency_s : Mapping of str to float
-        Seconds of a draft call from a probe, by draft.
+    probes : Mapping of str to Probe
+        What was probed, by draft.
     """
 
     trace: Trace
     rounds: Mapping[str, Rounds]
     predictions: Predictions | None
-    latency_s: Mapping[str, float]
+    probes: Mapping[str, Probe]
 
 
 def read_measured_set(folder: str | Path) -> dict[str, ServerPair]:
@@ -98,7 +98,9 @@ def validate_set(
             pair.rounds,
             pair.trace,
             predictions=pair.predictions,
-            draft_latency_s=pair.latency_s or None,
+            draft_latency_s={name: one.draft_latency_s for name, one in pair.probes.items()}
+            or None,
+            slowdown={name: one.slowdown for name, one in pair.probes.items()} or None,
             n_resamples=n_resamples,
             seed=seed,
         )
@@ -122,5 +124,5 @@ def _read_pair(place: Path) -> ServerPair:
             for file in sorted(place.glob(f"*{ROUNDS_ENDING}"))
         },
         join_predictions(predictions) if predictions else None,
-        {probe.draft: probe.draft_latency_s for probe in probes},
+        {probe.draft: probe for probe in probes},
     )

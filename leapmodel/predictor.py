@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def predict(
     depths: Sequence[int] | np.ndarray = DEPTHS,
     *,
     terminal: Terminal = "accepted",
+    slowdown: Sequence[float] | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Prediction:
@@ -44,6 +46,10 @@ def predict(
         The depths k, increasing.
     terminal : {"accepted", "probe"}, default "accepted"
         How a segment's last step is decided.
+    slowdown : sequence of float, optional
+        The target's time per token with 1, 2, … requests at once, over that of one alone, as a
+        probe measures it (:attr:`leapmodel.probes.Probe.slowdown`). Default: none, which is
+        assumption (b) of Sec. 3.2; every wait of a round is then that of its steps alone.
     n_resamples : int, default 10,000
         Bootstrap resamples of whole tasks.
     seed : int, default 0
@@ -80,10 +86,23 @@ def predict(
     runs_tool = trace.tool_s > 0
     resamples = None
     n_tasks = deciding_tasks(trace, draft)
+    factor = _wait_factor(replay, slowdown)
     if n_tasks >= MIN_TASKS:
-        resamples = resample(trace, draft, replay, terminal, n_resamples=n_resamples, seed=seed)
+        resamples = resample(
+            trace,
+            draft,
+            replay,
+            terminal,
+            wait_factor=factor,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+    replay = replace(replay, wait_s=replay.wait_s * factor)
     point = speedups(replay, call_s)
-    bounds = _bounds(draft, trace, checked, terminal, call_s)
+    bounds = _bounds(draft, trace, checked, terminal, call_s, slowdown)
+    conditional_on = draft.conditional_on
+    if slowdown:
+        conditional_on = (*conditional_on, "the target's time per token under concurrency")
     best = int(np.argmax(point))
     ci95 = None
     if resamples is not None:
@@ -106,10 +125,10 @@ def predict(
             ci95=ci95,
             n_tasks=n_tasks,
             n_configurations=len(checked),
-            conditional_on=draft.conditional_on,
+            conditional_on=conditional_on,
             unknown=unknown_of(draft, bounds, best),
         ),
-        conditional_on=draft.conditional_on,
+        conditional_on=conditional_on,
         warnings=tuple(dict.fromkeys([*trace.metadata.get("warnings", ()), *draft.warnings])),
         about_trace=_about(trace),
         runs_of_task=sum_by_task(trace, trace.run_starts_mask),
@@ -174,16 +193,40 @@ def _about(trace: Trace) -> dict[str, Any]:
     }
 
 
+def _wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
+    """Return what concurrent verification makes of a round's wait, shape (depths,).
+
+    A round that makes j proposals verifies j + 1 contexts at once. Beyond what was probed, the
+    last level stands.
+    """
+    if not slowdown:
+        return np.ones(len(replay.depths))
+    factors = np.asarray(slowdown, dtype=float)
+    if not (np.isfinite(factors).all() and (factors > 0).all() and factors[0] == 1):
+        raise UsageError(
+            f"slowdown: expected numbers above 0, the first 1, found {shown(list(slowdown))}"
+        )
+    made = np.nan_to_num(replay.proposal_rates)  # shape (depths, positions)
+    least = np.column_stack([np.ones(len(made)), made])
+    exactly = least - np.column_stack([made, np.zeros(len(made))])
+    at = np.minimum(np.arange(exactly.shape[1]), len(factors) - 1)
+    weighted: Floats = exactly @ factors[at]
+    return weighted
+
+
 def _bounds(
-    draft: Draft, trace: Trace, depths: Ints, terminal: Terminal, call_s: float
+    draft: Draft,
+    trace: Trace,
+    depths: Ints,
+    terminal: Terminal,
+    call_s: float,
+    slowdown: Sequence[float] | None,
 ) -> Floats | None:
     if draft.known is None or draft.known.steps.known.all():
         return None
-    return np.array(
-        [
-            speedups(
-                draft.known.replay_with_unknown(unknown, trace.segments, depths, terminal), call_s
-            )
-            for unknown in (0.0, 1.0)
-        ]
-    )
+    found = []
+    for unknown in (0.0, 1.0):
+        replay = draft.known.replay_with_unknown(unknown, trace.segments, depths, terminal)
+        factor = _wait_factor(replay, slowdown)
+        found.append(speedups(replace(replay, wait_s=replay.wait_s * factor), call_s))
+    return np.array(found)

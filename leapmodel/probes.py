@@ -57,6 +57,21 @@ class Probe:
     calls: int
     token_times: tuple[TokenTime, ...]
 
+    @property
+    def slowdown(self) -> tuple[float, ...]:
+        """The target's time per token with 1, 2, … requests at once, over that of one alone.
+
+        All 1 where assumption (b) holds. A level that was not probed takes the next lower one's.
+        """
+        known = {one.requests: one.ms_per_token for one in self.token_times}
+        if 1 not in known:
+            return ()
+        factors = [1.0]
+        for requests in range(2, max(known) + 1):
+            found = known.get(requests)
+            factors.append(factors[-1] if found is None else found / known[1])
+        return tuple(factors)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as the object a probe file holds."""
         return {

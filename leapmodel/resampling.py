@@ -30,6 +30,7 @@ def resample(
     replay: ReplaySums,
     terminal: Terminal,
     *,
+    wait_factor: Floats | float = 1.0,
     n_resamples: int,
     seed: int,
 ) -> Resamples:
@@ -39,6 +40,8 @@ def resample(
     ----------
     trace, draft, replay, terminal
         The prediction: ``replay`` is the draft's replay of the trace.
+    wait_factor : float or ndarray, shape (depths,)
+        What verifications at once make of every wait; taken as known.
     n_resamples : int
         Number of resamples.
     seed : int
@@ -85,6 +88,7 @@ def resample(
             for move in moves
         )
     rounds, wait_s, calls, rejected, accepted_tool_s, target_tool_s = np.split(sums, 6, axis=1)
+    wait_s = wait_s * wait_factor
     proposal_tool_s = accepted_tool_s + rejected * _ratio(proposable_s, proposable, np.zeros(1))
     mean_gen_s = gen_s / steps
     stated = cost.numerator.sum() / cost.denominator.sum()

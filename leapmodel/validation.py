@@ -164,6 +164,7 @@ def validate(
     *,
     predictions: Predictions | None = None,
     draft_latency_s: float | Mapping[str, float] | None = None,
+    slowdown: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Validation:
@@ -181,6 +182,9 @@ def validate(
         speculative run. A draft of the rounds is found in them by its name, or is their only one.
     draft_latency_s : float or mapping of draft to float, optional
         Seconds of a draft call from a probe, for the same; default the predictions' own.
+    slowdown : sequence of float, or mapping of draft to it, optional
+        The target's time per token with 1, 2, … requests at once over that of one alone, from a
+        probe, for the same; see :func:`~leapmodel.predictor.predict`.
     n_resamples, seed : int
         The bootstrap over tasks.
 
@@ -215,7 +219,8 @@ def validate(
     for name, (_, row, terminal) in zip(names, found, strict=True):
         before = None
         if predictions is not None and row.depth:
-            before = _before(row, terminal, predictions, draft_latency_s, only, n_resamples, seed)
+            probed = _of_draft(draft_latency_s, row), _of_draft(slowdown, row)
+            before = _before(row, terminal, predictions, *probed, only, n_resamples, seed)
         rows.append(_row(name, row, terminal, before, n_resamples, seed))
         said += _limits(name, row)
         if before is not None:
@@ -271,7 +276,8 @@ def _before(
     row: Measurement,
     terminal: Terminal,
     predictions: Predictions,
-    draft_latency_s: float | Mapping[str, float] | None,
+    draft_latency_s: float | None,
+    slowdown: Sequence[float] | None,
     only: bool,
     n_resamples: int,
     seed: int,
@@ -282,16 +288,26 @@ def _before(
         return None
     draft, known = row.configuration.draft, predictions.draft_names
     chosen = draft if draft in known or not (only and len(known) == 1) else known[0]
-    if isinstance(draft_latency_s, Mapping):
-        if draft not in draft_latency_s:
-            told = ", ".join(draft_latency_s)
-            raise UsageError(f"no latency for the draft {draft!r}, only for {told}")
-        draft_latency_s = draft_latency_s[draft]
     kept = replace(predictions, frame=predictions.frame[in_trace])
     evidence = draft_from_predictions(row.trace, kept, draft=chosen, latency_s=draft_latency_s)
     return predict(
-        row.trace, evidence, [row.depth], terminal=terminal, n_resamples=n_resamples, seed=seed
+        row.trace,
+        evidence,
+        [row.depth],
+        terminal=terminal,
+        slowdown=slowdown,
+        n_resamples=n_resamples,
+        seed=seed,
     )
+
+
+def _of_draft(probed: Any, row: Measurement) -> Any:
+    """Return what was probed of a row's draft: the one value, or its own of several."""
+    if not isinstance(probed, Mapping):
+        return probed
+    if (draft := row.configuration.draft) not in probed:
+        raise UsageError(f"no latency for the draft {draft!r}, only for {', '.join(probed)}")
+    return probed[draft]
 
 
 def _names(found: Sequence[tuple[str, Measurement, Terminal]]) -> list[str]:

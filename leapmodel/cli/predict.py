@@ -51,7 +51,10 @@ from leapmodel.trace import Trace, read_trace
     "--draft-latency", type=float, metavar="SECONDS", help="Stated seconds of a draft call."
 )
 @click.option(
-    "--probe", type=click.Path(), help="Take the draft's latency from a file of leapmodel probe."
+    "--probe",
+    type=click.Path(),
+    help="Take the draft's latency, and the target's slowdown with requests at once, from a file of"
+    " leapmodel probe.",
 )
 @click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
 @click.option("--draft-run", type=click.Path(), help="Trace of an independent run of the draft.")
@@ -118,8 +121,10 @@ def command(
     stated = [option for option, value in costs.items() if value is not None]
     if len(stated) > 1:
         raise UsageError(f"expected one of {', '.join(costs)}; found {' and '.join(stated)}")
+    slowdown = None
     if probe is not None:
-        draft_latency = read_probe(probe).draft_latency_s
+        probed = read_probe(probe)
+        draft_latency, slowdown = probed.draft_latency_s, probed.slowdown
     numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
     if numbers is not None and draft_latency is None and draft_cost is None:
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
@@ -167,7 +172,15 @@ def command(
             name=Path(draft_run).stem,
         )
     with Console(stderr=True).status("replaying and resampling"):  # nothing when piped
-        answer = predict(workload, draft, ks, terminal=terminal, n_resamples=resamples, seed=seed)
+        answer = predict(
+            workload,
+            draft,
+            ks,
+            terminal=terminal,
+            slowdown=slowdown,
+            n_resamples=resamples,
+            seed=seed,
+        )
     if plot is not None:
         from leapmodel.plots import save, side_by_side
 

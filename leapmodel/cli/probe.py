@@ -49,6 +49,7 @@ from leapmodel.trace import read_trace
     show_default=True,
     help="Batches at each level of concurrency.",
 )
+@click.option("--no-reset", is_flag=True, help="Leave the servers' prefix caches as they are.")
 @click.option("-o", "--output", metavar="FILE", help="Write it (.json), for --probe FILE.")
 def command(
     trace: str,
@@ -58,6 +59,7 @@ def command(
     chosen: ChosenBenchmark,
     depth: int,
     batches: int,
+    no_reset: bool,
     output: str | None,
 ) -> None:
     """Ask the draft for every step of TRACE, one call at a time, and time the target's tokens.
@@ -88,6 +90,7 @@ def command(
                     depth,
                     draft_name=draft.name,
                     batches=batches,
+                    reset_caches=not no_reset,
                     tick=lambda: bar.advance(task),
                 )
 

@@ -95,7 +95,7 @@ def command(
             rounds,
             trace,
             predictions=_answers(predictions, lenient) if predictions else None,
-            draft_latency_s=_probed(probes) if probes else draft_latency,
+            **(_probed(probes) if probes else {"draft_latency_s": draft_latency}),
             n_resamples=resamples,
             seed=seed,
         )
@@ -132,12 +132,15 @@ def _read(files: Sequence[str], lenient: bool) -> tuple[Trace | None, dict[str, 
     return trace, rounds
 
 
-def _probed(paths: Sequence[str]) -> float | dict[str, float]:
-    """Return the latency of the one draft that was probed, or of each by its name."""
+def _probed(paths: Sequence[str]) -> dict[str, Any]:
+    """Return what was probed of the one draft, or of each by its name."""
     probes = [read_probe(path) for path in paths]
     if len(probes) == 1:
-        return probes[0].draft_latency_s
-    return {probe.draft: probe.draft_latency_s for probe in probes}
+        return {"draft_latency_s": probes[0].draft_latency_s, "slowdown": probes[0].slowdown}
+    return {
+        "draft_latency_s": {probe.draft: probe.draft_latency_s for probe in probes},
+        "slowdown": {probe.draft: probe.slowdown for probe in probes},
+    }
 
 
 def _answers(paths: Sequence[str], lenient: bool) -> Predictions:

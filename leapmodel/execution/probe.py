@@ -7,7 +7,9 @@ grows with the requests it serves at once (assumption (b) of Sec. 3.2).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, islice
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint, Generation
+from leapmodel.execution.protocol import reset_cache
 from leapmodel.probes import Probe, TokenTime
 
 
@@ -26,6 +29,7 @@ async def probe(
     *,
     draft_name: str | None = None,
     batches: int = 8,
+    reset_caches: bool = True,
     tick: Callable[[], None] = lambda: None,
 ) -> Probe:
     """Measure both.
@@ -41,7 +45,9 @@ async def probe(
     draft_name : str, optional
         What the probe calls the draft; default its model's name.
     batches : int, default 8
-        Batches at each level. Each batch asks a task's successive contexts, as a round does.
+        Batches at each level, each of another task.
+    reset_caches : bool, default True
+        Whether prefix caches are emptied before the draft is asked, and before each level.
     tick : callable
         Called after each request or batch.
 
@@ -51,10 +57,18 @@ async def probe(
         If there is no context.
     EngineError
         If a server fails.
+
+    Notes
+    -----
+    A batch is a round in the middle of a task: the context before it is in the cache, its own are
+    new. What is timed therefore holds reading the prompts, which takes more the more there are,
+    and not only writing the answers.
     """
     if not contexts:
         raise UsageError("probe: expected at least one context, found none")
     await draft.generate(contexts[0].draft)  # the first call opens connections
+    if reset_caches:
+        await reset_cache(draft)
     seconds: dict[tuple[str, int], list[float]] = {}
     for context in contexts:
         answer = await draft.generate(context.draft)
@@ -65,22 +79,38 @@ async def probe(
     )
     times = []
     for requests in range(1, depth + 2):
+        rounds = list(islice(_rounds(contexts, requests), batches))
+        if not rounds:
+            break  # no task has so many steps
+        await asyncio.gather(*(target.generate(contexts[0].target) for _ in range(requests)))
+        if reset_caches:
+            await reset_cache(target)
         found = []
-        for number in range(batches):
-            at = (number * len(contexts)) // batches
-            chosen = [contexts[(at + i) % len(contexts)] for i in range(requests)]
-            answers = await asyncio.gather(*(target.generate(c.target) for c in chosen))
+        for before, asked in rounds:
+            if before is not None:
+                await target.generate(replace(before.target, max_tokens=1))
+            answers = await asyncio.gather(*(target.generate(one.target) for one in asked))
             found.append(_ms_per_token(answers))
             tick()
-        times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), batches))
+        times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), len(found)))
     return Probe(
-        draft_name or draft.model,
-        target.model,
-        latency_s,
-        error_s,
-        len(contexts),
-        tuple(times),
+        draft_name or draft.model, target.model, latency_s, error_s, len(contexts), tuple(times)
     )
+
+
+def _rounds(
+    contexts: Sequence[Context], requests: int
+) -> Iterator[tuple[Context | None, Sequence[Context]]]:
+    """Yield the contexts that a round of each task would ask at once, with the one before them.
+
+    It starts at the second step where the task is long enough, else at the first.
+    """
+    for _, steps in groupby(contexts, key=lambda context: (context.task.name, context.run)):
+        task = list(steps)
+        if len(task) > requests:
+            yield task[0], task[1 : requests + 1]
+        elif len(task) == requests:
+            yield None, task
 
 
 def _ms_per_token(answers: Sequence[Generation]) -> float:

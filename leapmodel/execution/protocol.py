@@ -13,6 +13,7 @@ from typing import Any
 
 from leapmodel.benchmarks import Benchmark, Task
 from leapmodel.errors import DataError, EngineError, UsageError
+from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models, Progress, run_task
 from leapmodel.execution.record import Arm, Round
@@ -168,14 +169,22 @@ async def _make_ready(plan: Plan, depth: int) -> None:
         return
     used = [models.target, *([models.draft] if depth and models.draft is not None else [])]
     for endpoint in used:
-        await _reset(endpoint.reset_prefix_cache)
+        await reset_cache(endpoint)
 
 
-async def _reset(reset: Callable[[], Any], patience: int = 10) -> None:
-    """Reset a cache; an aborted request may still be leaving the engine, so try for a second."""
+async def reset_cache(endpoint: Endpoint, patience: int = 10) -> None:
+    """Empty a server's prefix cache.
+
+    An aborted request may still be leaving the engine, so it is tried for a second.
+
+    Raises
+    ------
+    EngineError
+        If the server can't, or won't.
+    """
     for attempt in range(patience):
         try:
-            await reset()
+            await endpoint.reset_prefix_cache()
             return
         except EngineError as error:
             if "not reset" not in str(error) or attempt == patience - 1:

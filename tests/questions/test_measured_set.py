@@ -7,13 +7,14 @@ import pytest
 from leapmodel.errors import DataError
 from leapmodel.measured_set import read_measured_set, validate_set
 from leapmodel.predictions import write_predictions
-from leapmodel.probes import Probe
+from leapmodel.probes import Probe, TokenTime
 from leapmodel.rounds import write_rounds
 from leapmodel.trace import write_trace
 from leapmodel.validation import validate
 from tests.execution.simulated import simulate
 from tests.questions.test_validation import predictions_of
 
+TIMES = (TokenTime(1, 30.0, 0.1, 8), TokenTime(2, 33.0, 0.1, 8))
 DEPTHS = {"small": 2, "large": 3}
 
 
@@ -26,7 +27,7 @@ def folder(tmp_path):
         write_trace(rounds.sequential_trace(), place / "trace.parquet")
         write_rounds(rounds, place / f"trained-k{depth}.rounds.parquet")
         write_predictions(predictions_of(rounds), place / "trained.predictions.parquet")
-        probe = Probe("scripted draft", "target", 0.07, 0.01, 20, ())
+        probe = Probe("scripted draft", "target", 0.07, 0.01, 20, TIMES)
         (place / "trained.probe.json").write_text(json.dumps(probe.to_dict()))
     (tmp_path / "about.json").write_text("{}")
     (tmp_path / "other").mkdir()
@@ -37,7 +38,7 @@ def test_it_is_read_pair_by_pair(folder):
     pairs = read_measured_set(folder)
     assert list(pairs) == ["large", "small"]
     assert list(pairs["large"].rounds) == ["trained-k3"]
-    assert pairs["small"].latency_s == {"scripted draft": 0.07}
+    assert pairs["small"].probes["scripted draft"].draft_latency_s == 0.07
     assert pairs["small"].trace.n_tasks == 12
 
 
@@ -48,7 +49,8 @@ def test_its_rows_are_those_of_each_folder_by_itself(folder):
             pair.rounds,
             pair.trace,
             predictions=pair.predictions,
-            draft_latency_s=pair.latency_s,
+            draft_latency_s=0.07,
+            slowdown=[1.0, 1.1],
             n_resamples=100,
         ).rows[0]
         for pair in read_measured_set(folder).values()

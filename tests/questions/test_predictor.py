@@ -433,3 +433,51 @@ def test_acceptance_zero_never_speeds_up(workload: Trace):
     prediction = predict(workload, draft, [1, 2, 3])
     assert (prediction.speedup < 1).all()
     assert prediction.verdict.decision == "don't"
+
+
+def steady_trace(tasks: int, steps: int) -> Trace:
+    """Tasks of steps of one second each."""
+    names = [f"t{i:02d}" for i in range(tasks)]
+    return Trace.from_frame(
+        pd.DataFrame(
+            {
+                "task": np.repeat(names, steps),
+                "step": np.tile(np.arange(steps), tasks),
+                "segment": 0,
+                "gen_s": 1.0,
+                "action": "ls({})",
+            }
+        )
+    )
+
+
+def test_verification_that_is_slower_together_in_closed_form():
+    """Four equal steps, every proposal right: rounds of two contexts, then the last step alone."""
+    trace = steady_trace(tasks=12, steps=4)
+    draft = stated_draft(1.0, latency_s=0.1)
+    free, slower = (
+        predict(trace, draft, [1], slowdown=slowdown, n_resamples=200)
+        for slowdown in (None, (1.0, 1.25))
+    )
+    assert free.speedup[0] == pytest.approx(4 / (2 * 1.1))
+    assert slower.speedup[0] == pytest.approx(4 / (2 * (1.25 + 0.1)))
+    assert slower.wait_inflation[0] == pytest.approx(1.25)
+    assert slower.speedup_ci95[0] == pytest.approx([slower.speedup[0]] * 2)
+    assert "the target's time per token under concurrency" in slower.conditional_on
+    assert "the target's time per token under concurrency" not in free.conditional_on
+
+
+def test_a_round_is_slowed_by_as_many_contexts_as_it_verifies():
+    trace = steady_trace(tasks=12, steps=3)
+    draft = stated_draft(1.0, latency_s=0.1)
+    one = predict(trace, draft, [5], slowdown=(1.0, 1.1, 1.2, 1.3), n_resamples=200)
+    # three steps are left, so three proposals are made at k = 5: four contexts at once
+    assert one.wait_inflation[0] == pytest.approx(1.3)
+    beyond = predict(trace, draft, [5], slowdown=(1.0, 1.1), n_resamples=200)
+    assert beyond.wait_inflation[0] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("slowdown", [(1.1, 1.2), (1.0, 0.0), (1.0, float("nan"))])
+def test_a_slowdown_that_is_none_is_refused(slowdown):
+    with pytest.raises(UsageError, match="slowdown: expected numbers above 0, the first 1"):
+        predict(steady_trace(tasks=12, steps=3), stated_draft(0.5, cost=0.1), slowdown=slowdown)
