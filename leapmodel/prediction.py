@@ -55,6 +55,9 @@ class Prediction:
         How often each task was run.
     seed, n_resamples : int
         Of the bootstrap.
+    slowdown : tuple of float or None
+        The target's time per token with 1, 2, … requests at once over that of one alone, where it
+        is known; beta holds it then.
     """
 
     draft: Draft
@@ -74,6 +77,7 @@ class Prediction:
     runs_of_task: Floats
     seed: int
     n_resamples: int
+    slowdown: tuple[float, ...] | None = None
 
     def __repr__(self) -> str:
         v = self.verdict

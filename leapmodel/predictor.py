@@ -134,6 +134,7 @@ def predict(
         runs_of_task=sum_by_task(trace, trace.run_starts_mask),
         seed=seed,
         n_resamples=n_resamples,
+        slowdown=tuple(slowdown) if slowdown else None,
     )
 
 

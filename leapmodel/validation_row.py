@@ -131,7 +131,7 @@ class ValidationRow:
         if (p := self.ex_ante) is None:
             return None
         terms = (p.commits, p.wait_inflation, p.draft_term, p.target_tool_term)
-        return self._closing(*(float(term[0]) for term in terms))
+        return self._closing(*(float(term[0]) for term in terms), slowed=p.slowdown is not None)
 
     @property
     def why(self) -> str:
@@ -149,14 +149,19 @@ class ValidationRow:
     def _sums(self) -> Sums:
         return {**self.measured.sums, **_totals(self.replayed)}
 
-    def _closing(self, c: float, beta: float, draft: float, tools: float) -> dict[str, float]:
-        """Replace one predicted term after another by the measured one, and note the steps."""
+    def _closing(
+        self, c: float, beta: float, draft: float, tools: float, *, slowed: bool = False
+    ) -> dict[str, float]:
+        """Replace one predicted term after another by the measured one, and note the steps.
+
+        Where beta holds what verification at once costs (``slowed``), that is no part of its own.
+        """
         sums = self.measured.sums
         tau, f, _ = m.tool_terms(sums)
         t_gen = m.mean_gen_s(sums)
         work, rest, steps = 1 + float(f * tau), 0.0, 1.0
         slower = 1.0
-        if len(rates := self.measured.ms_per_token) == 2:
+        if len(rates := self.measured.ms_per_token) == 2 and not slowed:
             slower = rates["speculative"] / rates["sequential"]
         wait = float(m.per_round(sums, "wait_s"))
         idle, residual = (float(m.per_round(sums, name)) for name in ("idle_s", "residual_s"))
@@ -186,12 +191,12 @@ class ValidationRow:
 
     def _sentence(self, what: str, error: float, parts: Mapping[str, float]) -> str:
         sums, rates = self.measured.sums, self.measured.ms_per_token
-        beta = float(_replayed_wait(self._sums))
+        beta, source = float(_replayed_wait(self._sums)), "replayed"
         if what == "ex ante" and self.ex_ante is not None:
-            beta = float(self.ex_ante.wait_inflation[0])
+            beta, source = float(self.ex_ante.wait_inflation[0]), "predicted"
         waited = float(m.per_round(sums, "wait_s"))
         said = {
-            "wait_inflation": f" (replayed {beta:.2f}, measured {waited:.2f})",
+            "wait_inflation": f" ({source} {beta:.2f}, measured {waited:.2f})",
             "steps_per_task": f" ({sums['committed'] / sums['paired_steps'] - 1:+.1%})",
         }
         if len(rates) == 2:

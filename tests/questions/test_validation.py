@@ -321,3 +321,16 @@ def test_its_picture_and_texts():
     assert "scripted draft" in answer.summary()
     assert "<table" in answer._repr_html_()
     assert repr(answer).startswith("<Validation: Eq. 4:")
+
+
+def test_a_probed_slowdown_is_part_of_the_predicted_wait_and_the_parts_still_close_the_gap():
+    rounds = simulate(n_tasks=20, depth=2)
+    free, slowed = (
+        validate(rounds, predictions=predictions_of(rounds), slowdown=slowdown).rows[0]
+        for slowdown in (None, [1.0, 1.2, 1.4])
+    )
+    assert slowed.ex_ante.wait_inflation[0] > 1.1 * free.ex_ante.wait_inflation[0]
+    assert slowed.ex_ante_parts["ms_per_token"] == 0
+    for row in (free, slowed):
+        assert sum(row.ex_ante_parts.values()) == pytest.approx(-row.ex_ante_error)
+    assert slowed.speedup_eq4 == free.speedup_eq4  # Eq. 4 itself knows of no probe
