@@ -193,13 +193,15 @@ async def _update(
     assert draft is not None
     began_s = time.monotonic()
     number = len(versions)
-    seen = [committed_pairs(plan.benchmark, tasks, journal, plan.run) for tasks in batches]
+    tasks = [task for batch in batches for task in batch]
+    pairs = committed_pairs(plan.benchmark, tasks, journal, plan.run)
     previous = None
     if stream.method == "continual" and versions[-1].adapter is not None:
         previous = place / versions[-1].adapter
-        earlier = join_pairs(seen[:-1])
-        seen = [earlier.sample(len(seen[-1]), seed=stream.seed + number), seen[-1]]
-    pairs = join_pairs(seen)
+        last = {task.name for task in batches[-1]}
+        new = pairs.of_tasks([name for name in pairs.task_names if name in last])
+        earlier = pairs.of_tasks([name for name in pairs.task_names if name not in last])
+        pairs = join_pairs([earlier.sample(len(new), seed=stream.seed + number), new])
     name = f"version-{number:02d}"
     if not (place / name / "adapter_config.json").exists():
         await stream.train(pairs, place / name, previous)
