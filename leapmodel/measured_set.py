@@ -14,7 +14,7 @@ from pathlib import Path
 from leapmodel.bootstrap import N_RESAMPLES
 from leapmodel.errors import DataError
 from leapmodel.predictions import Predictions, join_predictions, read_predictions
-from leapmodel.probes import Probe, read_probe
+from leapmodel.probes import Probe, read_probe, what_was_probed
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
 from leapmodel.validation import Validation, validate
@@ -98,9 +98,7 @@ def validate_set(
             pair.rounds,
             pair.trace,
             predictions=pair.predictions,
-            draft_latency_s={name: one.draft_latency_s for name, one in pair.probes.items()}
-            or None,
-            slowdown={name: one.slowdown for name, one in pair.probes.items()} or None,
+            **what_was_probed(list(pair.probes.values())),
             n_resamples=n_resamples,
             seed=seed,
         )

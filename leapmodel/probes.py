@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,21 @@ def read_probe(path: str | Path) -> Probe:
             for one in times
         ),
     )
+
+
+def what_was_probed(probes: Sequence[Probe]) -> dict[str, Any]:
+    """Return the arguments of :func:`~leapmodel.validation.validate` that probes give.
+
+    Those of the one draft that was probed, of each by its name if there are several; none of none.
+    """
+    if not probes:
+        return {}
+    if len(probes) == 1:
+        return {"draft_latency_s": probes[0].draft_latency_s, "slowdown": probes[0].slowdown}
+    return {
+        "draft_latency_s": {probe.draft: probe.draft_latency_s for probe in probes},
+        "slowdown": {probe.draft: probe.slowdown for probe in probes},
+    }
 
 
 def _number(path: str | Path, said: Mapping[str, Any], column: str) -> float:

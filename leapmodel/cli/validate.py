@@ -22,7 +22,7 @@ from leapmodel.errors import UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_set import validate_set
 from leapmodel.predictions import Predictions, join_predictions, read_predictions
-from leapmodel.probes import read_probe
+from leapmodel.probes import read_probe, what_was_probed
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
 from leapmodel.validation import Validation, validate
@@ -95,7 +95,7 @@ def command(
             rounds,
             trace,
             predictions=_answers(predictions, lenient) if predictions else None,
-            **(_probed(probes) if probes else {"draft_latency_s": draft_latency}),
+            **({"draft_latency_s": draft_latency} | what_was_probed([*map(read_probe, probes)])),
             n_resamples=resamples,
             seed=seed,
         )
@@ -130,17 +130,6 @@ def _read(files: Sequence[str], lenient: bool) -> tuple[Trace | None, dict[str, 
             name = Path(path).stem
             rounds[name if name not in rounds else path] = read
     return trace, rounds
-
-
-def _probed(paths: Sequence[str]) -> dict[str, Any]:
-    """Return what was probed of the one draft, or of each by its name."""
-    probes = [read_probe(path) for path in paths]
-    if len(probes) == 1:
-        return {"draft_latency_s": probes[0].draft_latency_s, "slowdown": probes[0].slowdown}
-    return {
-        "draft_latency_s": {probe.draft: probe.draft_latency_s for probe in probes},
-        "slowdown": {probe.draft: probe.slowdown for probe in probes},
-    }
 
 
 def _answers(paths: Sequence[str], lenient: bool) -> Predictions:
