@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from leapmodel.benchmarks import BENCHMARKS, Benchmark, Split, Task, load_benchmark
+from leapmodel.cli.progress import progress
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
@@ -236,16 +236,13 @@ def run_to_end(work: Coroutine[Any, Any, Any], resumable: bool = True) -> Any:
 
 
 def progress_bar() -> Progress:
-    """Return a progress bar for standard error that vanishes when it is done."""
-    return Progress(
+    """Return a progress display of counted work; its tasks have a field ``said``."""
+    return progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[said]}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
     )
 
 

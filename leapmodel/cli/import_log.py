@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from leapmodel.cli.options import refuse_own_input, report_dropped
+from leapmodel.cli.progress import progress
 from leapmodel.errors import UsageError
 from leapmodel.files import check_table_path
 from leapmodel.importers import (
@@ -91,15 +90,13 @@ def command(
         "columns": columns,
         "time_unit": time_unit,
     }
-    screen = Console(stderr=True)
-    what = TextColumn("{task.fields[what]}")
-    shown = (TextColumn("reading"), BarColumn(), what, TimeElapsedColumn())
-    with Progress(*shown, console=screen, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=None, what="")
+    said = TextColumn("{task.fields[said]}")
+    with progress(TextColumn("reading"), BarColumn(), said, TimeElapsedColumn()) as bar:
+        task = bar.add_task("reading", total=None, said="")
 
         def show(task_runs: int, files_done: int, files_total: int) -> None:
-            said = f"{task_runs} runs of tasks"
-            bar.update(task, completed=files_done, total=files_total, what=said)
+            runs = f"{task_runs} runs of tasks"
+            bar.update(task, completed=files_done, total=files_total, said=runs)
 
         trace = import_log(
             log_format, list(paths), lenient=lenient, progress=show, contexts=contexts, **options
