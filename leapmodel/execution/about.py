@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,9 @@ def about_machine() -> dict[str, Any]:
 def about_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that matter, where installed.
 
+    ``commit`` is this project's own, where it runs from a clone; a ``+`` says that files had
+    changed since.
+
     Examples
     --------
     >>> "python" in about_versions()
@@ -41,7 +46,26 @@ def about_versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
+    if (commit := _commit()) is not None:
+        found["commit"] = commit
     return found
+
+
+@functools.cache
+def _commit() -> str | None:
+    clone = Path(__file__).parents[2]
+    if not (clone / ".git").exists():  # installed; git would answer for any clone around it
+        return None
+
+    def said(*arguments: str) -> str:
+        asked = ["git", "-C", str(clone), *arguments]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+    try:
+        changed = said("status", "--porcelain", "--untracked-files=no", "--", "leapmodel").strip()
+        return said("rev-parse", "HEAD").strip() + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _processor() -> str:

@@ -200,7 +200,8 @@ def _measure_pair(
         keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
         for run in pair.runs:
             name = f"{run.draft}-k{run.depth}"
-            draft = [*_draft(run.draft, servers), "--draft-name", f"{run.draft} {pair.base}"]
+            called = run.draft if run.draft == "target-direct" else f"{run.draft} {pair.base}"
+            draft = [*_draft(run.draft, servers), "--draft-name", called]
             if not (kept / f"{name}{ROUNDS_ENDING}").exists():
                 commands.run("run", *target, *draft, "--arm", "speculative",
                              "--k", str(run.depth), *tasks, "--resume",
