@@ -43,8 +43,9 @@ class TrajectoryIdentity:
         from 0, of the first difference; NaN if there is none).
     differences : pandas.DataFrame
         One row a pair that differs: ``comparison``, ``configuration``, ``task``, ``first`` and
-        ``second`` (the runs' names), ``step``, ``first_action``, ``second_action`` (None where a
-        run had ended or its output did not parse).
+        ``second`` (the runs' names), ``step``, ``first_action``, ``second_action`` (None where an
+        output did not parse, and where the record of a run has no such step), ``first_steps``,
+        ``second_steps`` (how many steps the records have).
     """
 
     table: pd.DataFrame
@@ -221,6 +222,8 @@ def _compared(first: _Pass, second: _Pass) -> list[dict[str, Any]]:
                 "step": -1 if step is None else step,
                 "first_action": actions[0],
                 "second_action": actions[1],
+                "first_steps": len(ours),
+                "second_steps": len(theirs),
                 "identical": step is None,
             }
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import click
 
-from leapmodel.cli.options import json_option
+from leapmodel.cli.options import json_option, names_of_files
 from leapmodel.cli.screen import Row, clean, console, figure, print_json, show_table
 from leapmodel.identity import TrajectoryIdentity, trajectory_identity
 from leapmodel.rounds import read_rounds
@@ -23,9 +24,9 @@ def command(files: tuple[str, ...], seed: int, as_json: bool) -> None:
 
     Each run of each arm is compared with the others; the free text of replies is not.
     """
-    names = [Path(path).stem for path in files]
-    unique = names if len(set(names)) == len(names) else list(files)
-    rounds = {name: read_rounds(path) for name, path in zip(unique, files, strict=True)}
+    rounds = {
+        name: read_rounds(path) for name, path in zip(names_of_files(files), files, strict=True)
+    }
     answer = trajectory_identity(rounds, seed=seed)
     if as_json:
         print_json(answer.to_dict())
@@ -60,15 +61,19 @@ def _show(answer: TrajectoryIdentity) -> None:
         " of the first difference, from 0.",
     )
     for row in answer.differences.head(MOST_SHOWN).to_dict(orient="records"):
-        ours, theirs = (row[name] for name in ("first_action", "second_action"))
+        ours, theirs = (_said(row, side) for side in ("first", "second"))
         out.print(
-            f"  {clean(row['task'])}, step {row['step']}: {_said(ours)} ({row['first']}),"
-            f" {_said(theirs)} ({row['second']})",
+            f"  {clean(row['task'])}, step {row['step']}: {ours} ({row['first']}),"
+            f" {theirs} ({row['second']})",
             soft_wrap=True,
         )
     if (more := len(answer.differences) - MOST_SHOWN) > 0:
         out.print(f"  … and {more} more (--json lists them)")
 
 
-def _said(action: object) -> str:
-    return clean(action) if isinstance(action, str) else "no action"
+def _said(row: Mapping[Hashable, Any], side: str) -> str:
+    """Say what one of two runs did where they differ."""
+    if row["step"] >= row[f"{side}_steps"]:
+        return "nothing, its record ends before"
+    action = row[f"{side}_action"]
+    return clean(action) if isinstance(action, str) else "no valid action"

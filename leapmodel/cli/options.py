@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -184,3 +184,25 @@ def check_plot_path(path: str | None) -> None:
     """Refuse a picture's name that no format fits, before any work is done for it."""
     if path is not None and Path(path).suffix.lower() not in {".png", ".pdf", ".svg"}:
         raise UsageError(f"--plot: expected a name ending in .png, .pdf or .svg, found {path!r}")
+
+
+def names_of_files(paths: Sequence[str]) -> list[str]:
+    """Return a short name for each file, all different: without folder and ending if that will do.
+
+    Examples
+    --------
+    >>> names_of_files(["runs/k1.jsonl", "runs/k3.jsonl"])
+    ['k1', 'k3']
+    >>> names_of_files(["runs/tiny/k3.jsonl", "runs/large/k3.jsonl"])
+    ['tiny/k3', 'large/k3']
+    """
+    common = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths] or ["/"])
+    below = [os.path.relpath(path, common) for path in paths]
+    for names in (
+        [Path(path).stem for path in paths],
+        [str(Path(path).with_suffix("")) for path in below],
+        below,
+    ):
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)  # one of them is given twice

@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from leapmodel.cli.options import check_plot_path, json_option, plot_option, report_dropped
+from leapmodel.cli.options import (
+    check_plot_path,
+    json_option,
+    names_of_files,
+    plot_option,
+    report_dropped,
+)
 from leapmodel.cli.screen import (
     Row,
     console,
@@ -123,12 +129,10 @@ def _read(files: Sequence[str], lenient: bool) -> tuple[Trace | None, dict[str, 
     if trace is not None:
         report_dropped(trace)
     rounds: dict[str, Rounds] = {}
-    for path, kind in zip(files, kinds, strict=True):
-        if kind == "rounds":
-            read = read_rounds(path, lenient=lenient)
-            report_dropped(read)
-            name = Path(path).stem
-            rounds[name if name not in rounds else path] = read
+    of_rounds = [path for path, kind in zip(files, kinds, strict=True) if kind == "rounds"]
+    for name, path in zip(names_of_files(of_rounds), of_rounds, strict=True):
+        rounds[name] = read_rounds(path, lenient=lenient)
+        report_dropped(rounds[name])
     return trace, rounds
 
 
