@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leapmodel.concurrency import slowed
 from leapmodel.prediction import Prediction
 from leapmodel.predictor import speedups
 from leapmodel.replay import exact_replay
@@ -50,7 +51,7 @@ def break_even(trace: Trace, prediction: Prediction) -> Floats:
 
     def excess(acceptance: float, depths: Ints) -> Floats:
         replay = exact_replay(trace.segments, acceptance, depths, terminal=prediction.terminal)
-        return speedups(replay, prediction.call_s) - 1.0
+        return speedups(slowed(replay, prediction.slowdown), prediction.call_s) - 1.0
 
     on_grid = np.array([excess(float(acceptance), prediction.depths) for acceptance in grid])
     found = []

@@ -11,6 +11,7 @@ import pandas as pd
 
 from leapmodel.bootstrap import N_RESAMPLES, interval_of_best, tasks_needed
 from leapmodel.break_even import break_even
+from leapmodel.concurrency import slowed
 from leapmodel.draft import Draft
 from leapmodel.equations import DepthRule, depth_rule, depth_rule_simplified
 from leapmodel.errors import UsageError
@@ -90,7 +91,8 @@ class Choice:
     depths : ndarray of int, shape (depths,)
         The depths k.
     ceiling : ndarray, shape (depths,)
-        S of a perfect draft that costs nothing. A reference, not a strict bound: a miss can by
+        S of a perfect draft that costs nothing, with a target that does not slow down under
+        concurrency. A reference, not a strict bound: a miss can by
         luck begin the next round where step times fit better together.
     half_width : float
         The half-width that ``tasks_needed`` refers to.
@@ -225,6 +227,7 @@ def choose(
     depths: Sequence[int] | np.ndarray = DEPTHS,
     *,
     terminal: Terminal = "accepted",
+    slowdown: Sequence[float] | None = None,
     prices: Prices | None = None,
     half_width: float = 0.05,
     n_resamples: int = N_RESAMPLES,
@@ -243,6 +246,9 @@ def choose(
         The depths k.
     terminal : {"accepted", "probe"}, default "accepted"
         As for :func:`~leapmodel.predictor.predict`.
+    slowdown : sequence of float, optional
+        Of the target with several requests at once, whatever the draft: as for
+        :func:`~leapmodel.predictor.predict`.
     prices : Prices, optional
         What tokens cost, to add money.
     half_width : float, default 0.05
@@ -285,7 +291,13 @@ def choose(
     choices = []
     for draft in drafts:
         prediction = predict(
-            trace, draft, asked, terminal=terminal, n_resamples=n_resamples, seed=seed
+            trace,
+            draft,
+            asked,
+            terminal=terminal,
+            slowdown=slowdown,
+            n_resamples=n_resamples,
+            seed=seed,
         )
         choices.append(_one_draft(trace, prediction, perfect, prices, half_width))
         if progress is not None:
@@ -327,7 +339,10 @@ def _one_draft(
     replay = (
         prediction.replay
         if np.array_equal(prediction.depths, every)
-        else prediction.draft.acceptance.replay(segments, every, prediction.terminal)
+        else slowed(
+            prediction.draft.acceptance.replay(segments, every, prediction.terminal),
+            prediction.slowdown,
+        )
     )
     speedup = speedups(replay, call_s)
     at_depth = (every - 1, every - 1)
@@ -352,7 +367,7 @@ def _one_draft(
             wait_growth=np.diff(replay.wait_inflation, prepend=1.0),
         ),
         break_even=break_even(trace, prediction),
-        perfect_at_cost=speedups(perfect, call_s),
+        perfect_at_cost=speedups(slowed(perfect, prediction.slowdown), call_s),
         tasks_needed=np.array(
             [np.nan] * len(prediction.depths)
             if se is None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best
+from leapmodel.concurrency import slowed, wait_factor
 from leapmodel.draft import Draft
 from leapmodel.errors import UsageError, shown
 from leapmodel.hits import sum_by_task
@@ -86,7 +87,7 @@ def predict(
     runs_tool = trace.tool_s > 0
     resamples = None
     n_tasks = deciding_tasks(trace, draft)
-    factor = _wait_factor(replay, slowdown)
+    factor = wait_factor(replay, slowdown)
     if n_tasks >= MIN_TASKS:
         resamples = resample(
             trace,
@@ -194,27 +195,6 @@ def _about(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
-    """Return what concurrent verification makes of a round's wait, shape (depths,).
-
-    A round that makes j proposals verifies j + 1 contexts at once. Beyond what was probed, the
-    last level stands.
-    """
-    if not slowdown:
-        return np.ones(len(replay.depths))
-    factors = np.asarray(slowdown, dtype=float)
-    if not (np.isfinite(factors).all() and (factors > 0).all() and factors[0] == 1):
-        raise UsageError(
-            f"slowdown: expected numbers above 0, the first 1, found {shown(list(slowdown))}"
-        )
-    made = np.nan_to_num(replay.proposal_rates)  # shape (depths, positions)
-    least = np.column_stack([np.ones(len(made)), made])
-    exactly = least - np.column_stack([made, np.zeros(len(made))])
-    at = np.minimum(np.arange(exactly.shape[1]), len(factors) - 1)
-    weighted: Floats = exactly @ factors[at]
-    return weighted
-
-
 def _bounds(
     draft: Draft,
     trace: Trace,
@@ -228,6 +208,5 @@ def _bounds(
     found = []
     for unknown in (0.0, 1.0):
         replay = draft.known.replay_with_unknown(unknown, trace.segments, depths, terminal)
-        factor = _wait_factor(replay, slowdown)
-        found.append(speedups(replace(replay, wait_s=replay.wait_s * factor), call_s))
+        found.append(speedups(slowed(replay, slowdown), call_s))
     return np.array(found)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.acceptance import PooledAcceptance, StatedAcceptance
+from leapmodel.concurrency import slowed
 from leapmodel.prediction import Prediction
 from leapmodel.predictor import speedups
 from leapmodel.replay import ReplaySums, StepOutcomes, average_sums, teacher_forced_replay
@@ -50,7 +51,8 @@ def sensitivity(trace: Trace, prediction: Prediction, depth: int | None = None) 
     segments, call_s = trace.segments, prediction.call_s
 
     def speedup(of: Segments, seconds: float, fewer_hits: float = 0.0) -> float:
-        return float(speedups(_replay(of, prediction, k, fewer_hits), seconds)[0])
+        replay = slowed(_replay(of, prediction, k, fewer_hits), prediction.slowdown)
+        return float(speedups(replay, seconds)[0])
 
     cases = {
         "as predicted": speedup(segments, call_s),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from leapmodel.choice import Choice, choose
 from leapmodel.cli.drafts import parse_draft
 from leapmodel.cli.options import open_trace, parse_depths, parse_numbers, question_options
+from leapmodel.cli.progress import progress
 from leapmodel.draft import Draft, Pool, draft_from_predictions
 from leapmodel.errors import UsageError
 from leapmodel.money import Prices
+from leapmodel.probes import read_probe
 from leapmodel.replay import Terminal
 from leapmodel.trace import Trace
 
@@ -51,6 +51,12 @@ def choice_options(function: F) -> F:
         ),
         question_options,
         click.option(
+            "--probe",
+            type=click.Path(),
+            help="Take the target's slowdown with requests at once, which every draft meets, from a"
+            " file of leapmodel probe.",
+        ),
+        click.option(
             "--draft",
             "specs",
             multiple=True,
@@ -58,7 +64,7 @@ def choice_options(function: F) -> F:
             help="A candidate; repeat it. WHAT is a trace of the draft's own run, a predictions"
             " file, the rounds of a measured run, or ACCEPTANCE@COST such as 0.8@0.2 (seconds a"
             " call) or 0.8@0.07x (target steps). @COST may follow a file too, to state what a call"
-            " costs on your own hardware."
+            " costs on your own hardware, and COST may be a file of leapmodel probe."
             " Default: drafts that need no GPU, learned from TRACE.",
         ),
     ):
@@ -79,6 +85,7 @@ def ask_choice(
     seed: int,
     pool: Pool,
     evidence_trace: str | None,
+    probe: str | None,
     prices: str | None,
     half_width: float,
 ) -> tuple[Trace, Choice]:
@@ -87,11 +94,11 @@ def ask_choice(
         raise UsageError(f"--half-width: expected a number above 0, found {half_width}")
     ks = parse_depths(depths)
     price_list = None if prices is None else _parse_prices(prices)
+    slowdown = None if probe is None else read_probe(probe).slowdown
     workload = open_trace(trace, lenient, boundary_tools, winsorize)
     of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not sys.stderr.isatty()) as bar:
+    with progress(*columns) as bar:
         task = bar.add_task("reading drafts")
         drafts = [
             draft
@@ -114,6 +121,7 @@ def ask_choice(
             drafts,
             ks,
             terminal=terminal,
+            slowdown=slowdown,
             prices=price_list,
             half_width=half_width,
             n_resamples=resamples,

@@ -10,6 +10,7 @@ from leapmodel.errors import DataError, UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.predictions import read_predictions
+from leapmodel.probes import read_probe
 from leapmodel.rounds import configurations, read_rounds
 from leapmodel.trace import Trace, read_trace
 
@@ -30,8 +31,8 @@ def parse_draft(
     spec : str
         ``NAME=FILE`` with a trace (an independent run), a predictions file or measured rounds;
         ``FILE`` alone, for every draft of a file of predictions or rounds;
-        ``NAME=ACCEPTANCE@COST``. ``@COST`` may follow a file too. COST is seconds a call, or
-        target steps with an ``x`` (``0.07x``).
+        ``NAME=ACCEPTANCE@COST``. ``@COST`` may follow a file too. COST is seconds a call, target
+        steps with an ``x`` (``0.07x``), or a file of ``leapmodel probe``.
 
     Raises
     ------
@@ -101,6 +102,8 @@ def _split_cost(what: str) -> tuple[str, float | None, float | None]:
     body, at, price = what.rpartition("@")
     if not at or Path(what).exists():
         return what, None, None
+    if Path(price).is_file():
+        return body, read_probe(price).draft_latency_s, None
     in_steps = price.endswith("x")
     numbers = parse_numbers(price.removesuffix("x"), "--draft …@COST")
     if len(numbers) != 1:

@@ -122,6 +122,30 @@ def test_a_measured_run_is_evidence(folder: Path):
     assert [draft["draft"] for draft in value["drafts"]] == ["pilot", "scripted draft"]
 
 
+def test_a_probe_says_what_drafts_cost_and_how_the_target_slows_down(folder: Path):
+    times = [{"requests": n, "ms_per_token": 30.0 + 3 * n} for n in (1, 2, 3)]
+    probed = {"leapmodel": "probe", "version": 1, "draft_latency_s": 0.05, "token_times": times}
+    slow = folder / "slow.json"
+    slow.write_text(json.dumps(probed))
+
+    def chosen(*arguments: object) -> dict:
+        shown = leapmodel("choose", folder / "trace.parquet", "--k", "2", *arguments, "--json")
+        assert shown.exit_code == 0, shown.output
+        return json.loads(shown.output)["drafts"][0]
+
+    stated = chosen("--draft", "0.8@0.05")
+    assert chosen("--draft", f"0.8@{slow}")["speedup"] == stated["speedup"]
+    asked = ["--acceptance", "0.8", "--probe", slow, "--k", "2", "--json"]
+    predicted = json.loads(leapmodel("predict", folder / "trace.parquet", *asked).output)
+    met = chosen("--draft", f"0.8@{slow}", "--probe", slow)
+    assert met["speedup"] == predicted["speedup"]
+    assert met["speedup"][0] < stated["speedup"][0]
+    page = folder / "page.html"
+    asked = ["--draft", f"0.8@{slow}", "--probe", slow, "-o", page]
+    assert leapmodel("report", folder / "trace.parquet", *asked).exit_code == 0
+    assert "time per token under concurrency" in page.read_text()
+
+
 def test_identity(folder: Path):
     files = [folder / "k1.jsonl", folder / "k3.parquet"]
     shown = leapmodel("identity", *files, width=80)
@@ -133,6 +157,22 @@ def test_identity(folder: Path):
     }
     assert len(shares) == 3
     assert f"{shares['two target-only runs', '']:.1%}" in shown.output
+
+
+def test_identity_tells_an_invalid_output_from_a_record_that_ends(tmp_path: Path):
+    whole = simulate(n_tasks=1, arms=["sequential"], follow_gold=True)
+    said = list(whole.frame["verifications"])
+    said[-1] = [{**said[-1][0], "output": "", "action": None}]
+    files = {"ended": whole.frame.iloc[:-1], "invalid": whole.frame.assign(verifications=said)}
+    for name, frame in files.items():
+        write_rounds(Rounds.from_frame(frame, whole.metadata), tmp_path / f"{name}.parquet")
+    write_rounds(whole, tmp_path / "whole.parquet")
+    against = {
+        name: leapmodel("identity", tmp_path / "whole.parquet", tmp_path / f"{name}.parquet").output
+        for name in files
+    }
+    assert "nothing, its record ends before (ended: sequential)" in against["ended"]
+    assert "no valid action (invalid: sequential)" in against["invalid"]
 
 
 def test_audit(folder: Path, tmp_path: Path):

@@ -223,3 +223,21 @@ def test_segments_of_one_step_leave_nothing_to_gain(workload: Trace, drafts):
     assert choice.advice == (
         "There is nothing to gain from any draft: no segment has a second step.",
     )
+
+
+SLOWDOWN = (1.0, 1.2, 1.3, 1.4)
+
+
+def test_a_slowdown_is_in_everything_that_is_said_of_a_draft(workload: Trace, drafts):
+    free = choose(workload, drafts[1:2], [2, 4], n_resamples=200).drafts[0]
+    slower = choose(workload, drafts[1:2], [2, 4], slowdown=SLOWDOWN, n_resamples=200).drafts[0]
+    alone = predict(workload, drafts[1], [2, 4], slowdown=SLOWDOWN, n_resamples=200)
+    assert np.array_equal(slower.prediction.speedup, alone.speedup)
+    assert (slower.perfect_at_cost < free.perfect_at_cost).all()
+    assert (slower.break_even > free.break_even).all()
+    for depth, acceptance in zip([2, 4], slower.break_even, strict=True):
+        draft = stated_draft(acceptance, cost=0.05)
+        at = predict(workload, draft, [depth], slowdown=SLOWDOWN, n_resamples=200).speedup[0]
+        assert at == pytest.approx(1.0, abs=1e-3)
+    every = choose(workload, drafts[1:2], [1, 2, 3, 4], slowdown=SLOWDOWN, n_resamples=200)
+    assert slower.rule.threshold == pytest.approx(every.drafts[0].rule.threshold)

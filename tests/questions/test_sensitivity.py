@@ -58,3 +58,12 @@ def test_without_tool_time_tools_are_left_alone(rng: np.random.Generator):
 @pytest.mark.parametrize("acceptance", [0.0, 1.0])
 def test_at_the_edges_hits_stay_within_0_and_1(workload: Trace, acceptance: float):
     assert np.isfinite(changes(workload, stated_draft(acceptance, cost=0.1))).all()
+
+
+def test_a_target_that_slows_down_does_so_in_every_case(workload: Trace):
+    draft, slowdown = stated_draft(0.7, latency_s=0.1), (1.0, 1.1, 1.3)
+    prediction = predict(workload, draft, [2], slowdown=slowdown)
+    s = sensitivity(workload, prediction).set_index("what_if")["speedup"]
+    assert s["as predicted"] == pytest.approx(prediction.speedup[0])
+    fewer = predict(workload, stated_draft(0.6, latency_s=0.1), [2], slowdown=slowdown)
+    assert s["hits 10 points lower"] == pytest.approx(fewer.speedup[0])
