@@ -107,8 +107,8 @@ $(ENGINE)/core: pyproject.toml
 	@test -x $(ENGINE_BIN)/python || $(PYTHON) -m venv $(ENGINE)
 	@$(ENGINE_BIN)/pip install -q --disable-pip-version-check -e .
 	@touch $@
-$(ENGINE)/engine: $(ENGINE)/core leapmodel/execution/cpu_engine.py
-	@$(ENGINE_BIN)/python -m leapmodel.execution.cpu_engine
+$(ENGINE)/engine: $(ENGINE)/core leapmodel/execution/serving/cpu_engine.py
+	@$(ENGINE_BIN)/python -m leapmodel.execution.serving.cpu_engine
 	@$(ENGINE_BIN)/pip install -q --disable-pip-version-check -e '.[execution,train,test]'
 	@touch $@
 

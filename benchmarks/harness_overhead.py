@@ -18,7 +18,7 @@ from figures import Figure
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.prompts import answer
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.fake_server import Answer, FakeRequest, FakeServer
+from leapmodel.execution.fake.server import Answer, FakeRequest, FakeServer
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan

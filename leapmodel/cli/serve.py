@@ -15,8 +15,8 @@ from leapmodel.errors import LeapModelWarning, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leapmodel.execution.servers import Progress
-    from leapmodel.execution.serving import ServingConfig
+    from leapmodel.execution.serving.config import ServingConfig
+    from leapmodel.execution.serving.servers import Progress
 
 
 @click.command("serve", short_help="Start a target's and a draft's vLLM server.")
@@ -53,7 +53,8 @@ def command(
     if dry_run:
         _print_commands(config)
         return
-    from leapmodel.execution.servers import ServerDied, serving
+    from leapmodel.execution.serving.process import ServerDied
+    from leapmodel.execution.serving.servers import serving
 
     try:
         with _progress() as progress, serving(config, progress) as servers:
@@ -81,8 +82,8 @@ def _config(
 ) -> ServingConfig:
     from dataclasses import replace
 
-    from leapmodel.execution.presets import PRESETS, preset
-    from leapmodel.execution.serving import read_serving_config
+    from leapmodel.execution.serving.config import read_serving_config
+    from leapmodel.execution.serving.presets import PRESETS, preset
 
     if (path is None) == (preset_name is None):
         raise UsageError(f"expected --config FILE or --preset NAME (one of {', '.join(PRESETS)})")
@@ -130,7 +131,7 @@ def _warn_of_strangers(host: str) -> None:
 
 
 def _print_commands(config: ServingConfig) -> None:
-    from leapmodel.execution.servers import server_command, server_environment
+    from leapmodel.execution.serving.command import server_command, server_environment
 
     for role, server in (("target", config.target), ("draft", config.draft)):
         if server is None:

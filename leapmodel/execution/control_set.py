@@ -21,10 +21,10 @@ from pathlib import Path
 from leapmodel.errors import LeapModelError
 from leapmodel.execution.about import about_machine, about_versions
 from leapmodel.execution.commands import Commands, write_json
-from leapmodel.execution.presets import preset
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.servers import Servers, serving
-from leapmodel.execution.serving import ServingConfig
+from leapmodel.execution.serving.config import ServingConfig
+from leapmodel.execution.serving.presets import preset
+from leapmodel.execution.serving.servers import Servers, serving
 from leapmodel.execution.training.weights import (
     CPU_RECIPE,
     TARGET,

@@ -30,7 +30,7 @@ from leapmodel.execution.control_set import (
 )
 from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.servers import serving
+from leapmodel.execution.serving.servers import serving
 from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder
 
 DRAFT = "tiny-2m"

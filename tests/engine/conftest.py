@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.execution.presets import preset
-from leapmodel.execution.servers import Servers, serving
-from leapmodel.execution.serving import ServingConfig
+from leapmodel.execution.serving.config import ServingConfig
+from leapmodel.execution.serving.presets import preset
+from leapmodel.execution.serving.servers import Servers, serving
 from tests.execution.contract import Served
 
 HERE = Path(__file__).parent

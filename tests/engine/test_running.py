@@ -19,8 +19,9 @@ from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.record import Round
 from leapmodel.execution.recording import ROUNDS_NAME, record
-from leapmodel.execution.servers import ServerDied, Servers, serving
-from leapmodel.execution.serving import ServingConfig
+from leapmodel.execution.serving.config import ServingConfig
+from leapmodel.execution.serving.process import ServerDied
+from leapmodel.execution.serving.servers import Servers, serving
 from tests.execution.scripted import rounds_of
 from tests.execution.test_journal import lines, stable
 

@@ -15,7 +15,7 @@ from leapmodel.benchmarks import Benchmark, Prompt, Role, Split, Task
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.prompts import answer
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.fake_server import FakeRequest, FakeServer
+from leapmodel.execution.fake.server import FakeRequest, FakeServer
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan

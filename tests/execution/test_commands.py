@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.probes import read_probe
 from leapmodel.rounds import read_rounds

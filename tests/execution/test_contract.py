@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.execution.fake_server import Answer, FakeRequest, FakeServer
+from leapmodel.execution.fake.server import Answer, FakeRequest, FakeServer
 from tests.execution.contract import *  # noqa: F403
 from tests.execution.contract import Served
 

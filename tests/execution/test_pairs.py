@@ -149,7 +149,7 @@ def test_a_missing_column_is_named():
 
 
 def test_both_arms_of_a_record_teach_what_was_committed(tmp_path: Path):
-    from leapmodel.execution.fake_server import FakeServer
+    from leapmodel.execution.fake.server import FakeServer
 
     from .scripted import planner
     from .test_commands import leapmodel

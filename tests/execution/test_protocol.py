@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from leapmodel.errors import EngineError
-from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.fake.server import FakeServer, Fault
 
 from .scripted import PLANNING, measure, planner, rounds_of
 

@@ -18,14 +18,11 @@ import pytest
 
 from leapmodel.cli import main
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.presets import PRESETS, preset
-from leapmodel.execution.servers import (
-    ServerDied,
-    server_command,
-    server_environment,
-    serving,
-)
-from leapmodel.execution.serving import ServerConfig, ServingConfig, read_serving_config
+from leapmodel.execution.serving.command import server_command, server_environment
+from leapmodel.execution.serving.config import ServerConfig, ServingConfig, read_serving_config
+from leapmodel.execution.serving.presets import PRESETS, preset
+from leapmodel.execution.serving.process import ServerDied
+from leapmodel.execution.serving.servers import serving
 
 STUB = Path(__file__).with_name("stub_server.py")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from leapmodel.execution.fake_server import FakeServer, Fault
+from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.training.pairs import pairs_from_gold, write_pairs
 from leapmodel.predictions import read_predictions
 from leapmodel.trace import Trace, write_trace

@@ -291,7 +291,7 @@ def read_serving_config(path: str | Path) -> ServingConfig:
         raise UsageError(f"{path}: can't read it ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(path, expected="TOML", found=str(error)) from None
-    from leapmodel.execution.presets import preset
+    from leapmodel.execution.serving.presets import preset
 
     preset_name = said.pop("preset", None)
     if preset_name is not None and not isinstance(preset_name, str):

@@ -1,4 +1,4 @@
-"""Install vLLM for CPUs: ``python -m leapmodel.execution.cpu_engine``, where it is to run.
+"""Install vLLM for CPUs: ``python -m leapmodel.execution.serving.cpu_engine``, where it is to run.
 
 An environment of its own is best; it takes about 2.3 GB and two minutes. On a machine with a GPU,
 ``pip install 'leapmodel[serve]'`` is all that is needed.

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.serving import ServerConfig, ServingConfig
+from leapmodel.execution.serving.config import ServerConfig, ServingConfig
 
 _TARGET = ServerConfig(model="Qwen/Qwen3-32B")
 _DRAFT = ServerConfig(model="Qwen/Qwen3-0.6B", max_lora_rank=64)

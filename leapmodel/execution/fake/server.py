@@ -11,19 +11,18 @@ import asyncio
 import hashlib
 import json
 import os
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.fake_answers import (
+from leapmodel.execution.fake.answers import (
     Answer,
     Answers,
     FakeRequest,
@@ -33,6 +32,7 @@ from leapmodel.execution.fake_answers import (
     constraint_of,
     tokens_of,
 )
+from leapmodel.execution.fake.sending import Reply, close_at_once, refused, stream, whole
 
 __all__ = ["Answer", "Answers", "FakeRequest", "FakeServer", "Fault"]
 
@@ -193,7 +193,7 @@ class FakeServer:
 
     def _die(self) -> None:
         for transport in list(self._connections):
-            _reset(transport)
+            close_at_once(transport)
         assert self._stop is not None
         self._stop.set()
 
@@ -282,24 +282,24 @@ class FakeServer:
         body = await request.json()
         name, path = body.get("lora_name"), body.get("lora_path")
         if not name or not path:
-            return _refused(
+            return refused(
                 400, "Both 'lora_name' and 'lora_path' must be provided.", "InvalidUserInput"
             )
         if name == self.model:
-            return _refused(
+            return refused(
                 400,
                 f"The lora adapter '{name}' conflicts with a served base model.",
                 "InvalidUserInput",
             )
         if name in self.adapters and not body.get("load_inplace"):
-            return _refused(
+            return refused(
                 400,
                 f"The lora adapter '{name}' has already been loaded. If you want to load the "
                 "adapter in place, set 'load_inplace' to True.",
                 "InvalidUserInput",
             )
         if not os.path.isdir(path):
-            return _refused(
+            return refused(
                 404, f"Loading lora {name} failed: No adapter found for {path}", "NotFoundError"
             )
         self.adapters[name] = path
@@ -308,7 +308,7 @@ class FakeServer:
     async def _unload_adapter(self, request: web.Request) -> web.Response:
         name = (await request.json()).get("lora_name")
         if name not in self.adapters:
-            return _refused(404, f"The lora adapter '{name}' cannot be found.", "NotFoundError")
+            return refused(404, f"The lora adapter '{name}' cannot be found.", "NotFoundError")
         del self.adapters[name]
         return web.Response(text=f"Success: LoRA adapter '{name}' removed successfully.")
 
@@ -321,7 +321,7 @@ class FakeServer:
             if any(body.get(limit) == 0 for limit in ("max_tokens", "max_completion_tokens")):
                 raise ValueError("max_tokens must be at least 1, got 0.")
         except (ValueError, KeyError, TypeError) as error:
-            return _refused(400, f"{type(error).__name__}: {error}")
+            return refused(400, f"{type(error).__name__}: {error}")
         asked = FakeRequest(len(self.requests), model, messages, body, arrived)
         self.requests.append(asked)
         try:
@@ -338,11 +338,11 @@ class FakeServer:
     async def _answer(self, http: web.Request, asked: FakeRequest) -> web.StreamResponse:
         fault = next((fault for fault in self.faults if fault.strikes(asked)), None)
         if fault is not None and fault.kind == "status":
-            return _refused(fault.status, f"the fake server answers {fault.status}, as told to")
+            return refused(fault.status, f"the fake server answers {fault.status}, as told to")
         if fault is not None and fault.kind == "not-json":
             return web.Response(text="<html>502 Bad Gateway</html>", content_type="text/html")
         if asked.model != self.model and asked.model not in self.adapters:
-            return _refused(
+            return refused(
                 404,
                 f"The model `{asked.model}` does not exist. Valid aliases: {self.model}.",
                 "NotFoundError",
@@ -351,7 +351,7 @@ class FakeServer:
         self._look_up(asked)
         limit = asked.body.get("max_completion_tokens") or asked.body.get("max_tokens")
         if asked.prompt_tokens + (limit or 1) > self.max_model_len:
-            return _refused(
+            return refused(
                 400,
                 f"This model's maximum context length is {self.max_model_len} tokens. However, "
                 f"you requested {limit or 1} output tokens and your prompt contains "
@@ -365,9 +365,9 @@ class FakeServer:
             limit = limit or self.max_model_len - asked.prompt_tokens
             pieces, reason = answer.pieces(limit, beyond=bool(asked.body.get("ignore_eos")))
         except UsageError as error:
-            return _refused(400, str(error))
+            return refused(400, str(error))
         except Exception as error:
-            return _refused(500, f"{type(error).__name__}: {error}", "InternalServerError")
+            return refused(500, f"{type(error).__name__}: {error}", "InternalServerError")
         waits = self._slots.locked()
         async with self._slots:
             # Timed from its arrival, so that reading it is not added; or from its turn.
@@ -375,9 +375,10 @@ class FakeServer:
             asked.state = "running"
             self._running += 1
             try:
+                reply = Reply(asked, pieces, reason, fault, partial(self._wait, asked, answer))
                 if asked.body.get("stream"):
-                    return await self._stream(http, asked, served_s, answer, pieces, reason, fault)
-                return await self._whole(asked, served_s, answer, pieces, reason, fault)
+                    return await stream(http, reply, served_s)
+                return await whole(reply, served_s)
             finally:
                 self._running -= 1
 
@@ -401,133 +402,3 @@ class FakeServer:
         due += seconds * (1 + self.contention * (self._running - 1))
         await asyncio.sleep(max(due - time.perf_counter(), 0))
         return due
-
-    async def _whole(
-        self,
-        asked: FakeRequest,
-        served_s: float,
-        answer: Answer,
-        pieces: list[str],
-        reason: str,
-        fault: Fault | None,
-    ) -> web.Response:
-        due = served_s
-        for i in range(len(pieces)):
-            if fault is not None and i == fault.at_token:
-                return _refused(500, fault.kind, "InternalServerError")
-            due = await self._wait(asked, answer, due, i == 0)
-            asked.sent_tokens += 1
-        asked.state = "finished"
-        message = {"role": "assistant", "content": "".join(pieces)}
-        choice = {"index": 0, "message": message, "finish_reason": reason}
-        usage = self._usage(asked) | _details(asked)
-        head = _head(asked, "chat.completion")
-        return web.json_response({**head, "choices": [choice], "usage": usage})
-
-    async def _stream(
-        self,
-        http: web.Request,
-        asked: FakeRequest,
-        served_s: float,
-        answer: Answer,
-        pieces: list[str],
-        reason: str,
-        fault: Fault | None,
-    ) -> web.StreamResponse:
-        due = served_s
-        if fault is not None and fault.kind == "stall" and fault.at_token == 0:
-            await asyncio.Event().wait()
-        head = _head(asked, "chat.completion.chunk")
-        options = asked.body.get("stream_options") or {}
-        with_usage = bool(options.get("include_usage"))
-        continuous = with_usage and bool(options.get("continuous_usage_stats"))
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream; charset=utf-8"},
-        )
-        await response.prepare(http)
-
-        async def send(data: dict[str, Any]) -> None:
-            await response.write(f"data: {json.dumps(data)}\n\n".encode())
-
-        async def send_choice(delta: dict[str, str], finish: str | None = None) -> None:
-            choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-            usage = {"usage": self._usage(asked)} if continuous else {}
-            await send({**head, "choices": [choice], **usage})
-
-        for i, piece in enumerate(pieces):
-            if fault is not None and i == fault.at_token:
-                return await self._strike(http, response, fault, head, send)
-            due = await self._wait(asked, answer, due, i == 0)
-            if i == 0:
-                await send_choice({"role": "assistant", "content": ""})
-            asked.sent_tokens += 1
-            await send_choice({"content": piece}, reason if i == len(pieces) - 1 else None)
-        if fault is not None:
-            return await self._strike(http, response, fault, head, send)
-        if with_usage:
-            await send({**head, "choices": [], "usage": self._usage(asked) | _details(asked)})
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-        asked.state = "finished"
-        return response
-
-    async def _strike(
-        self,
-        http: web.Request,
-        response: web.StreamResponse,
-        fault: Fault,
-        head: dict[str, Any],
-        send: Callable[[dict[str, Any]], Any],
-    ) -> web.StreamResponse:
-        if fault.kind == "stall":
-            await asyncio.Event().wait()
-        elif fault.kind in ("drop", "reset"):
-            if isinstance(http.transport, asyncio.Transport):
-                _reset(http.transport, politely=fault.kind == "drop")
-        elif fault.kind == "malformed-json":
-            await response.write(b'data: {"choices": [{"index": 0, "del\n\n')
-        elif fault.kind == "not-sse":
-            await response.write(b"\x00\xff what is this\n\n")
-        elif fault.kind == "empty-choices":
-            await send({**head, "choices": []})
-        elif fault.kind == "error-event":
-            await send(_error(500, "the fake engine died, as told to", "InternalServerError"))
-        if fault.kind not in ("drop", "reset", "truncated"):
-            await response.write(b"data: [DONE]\n\n")
-        with suppress(ConnectionError):
-            await response.write_eof()
-        return response
-
-    def _usage(self, asked: FakeRequest) -> dict[str, Any]:
-        return {
-            "prompt_tokens": asked.prompt_tokens,
-            "total_tokens": asked.prompt_tokens + asked.sent_tokens,
-            "completion_tokens": asked.sent_tokens,
-        }
-
-
-def _details(asked: FakeRequest) -> dict[str, Any]:
-    return {"prompt_tokens_details": {"cached_tokens": asked.cached_tokens}}
-
-
-def _head(asked: FakeRequest, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{asked.number}", "object": kind, "created": 0, "model": asked.model}
-
-
-def _error(status: int, message: str, kind: str, param: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": param, "code": status}}
-
-
-def _refused(
-    status: int, message: str, kind: str = "BadRequestError", *, param: str | None = None
-) -> web.Response:
-    return web.json_response(_error(status, message, kind, param), status=status)
-
-
-def _reset(transport: asyncio.Transport, *, politely: bool = False) -> None:
-    """Close a connection at once; unless politely, the other side sees a reset."""
-    sock = transport.get_extra_info("socket")
-    if sock is not None and not politely:
-        with suppress(OSError):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
