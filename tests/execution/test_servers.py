@@ -18,6 +18,7 @@ import pytest
 
 from leapmodel.cli import main
 from leapmodel.errors import EngineError, UsageError
+from leapmodel.execution.precision import cpu_precision
 from leapmodel.execution.serving.command import server_command, server_environment
 from leapmodel.execution.serving.config import ServerConfig, ServingConfig, read_serving_config
 from leapmodel.execution.serving.presets import PRESETS, preset
@@ -276,8 +277,8 @@ def test_the_cpu_preset_is_what_is_known_to_work():
     config.check()
     command = " ".join(server_command(config.draft, host="127.0.0.1", port=1))
     for option in (
-        "--enforce-eager", "--dtype bfloat16", "--max-num-seqs 4", "--block-size 32", "--seed 0",
-        "--kv-cache-memory-bytes 536870912", "--generation-config vllm",
+        "--enforce-eager", f"--dtype {cpu_precision()}", "--max-num-seqs 4", "--block-size 32",
+        "--seed 0", "--kv-cache-memory-bytes 536870912", "--generation-config vllm",
         '--structured-outputs-config {"backend":"xgrammar","disable_any_whitespace":true}',
         "--enable-lora --max-lora-rank 64 --max-loras 2",
     ):  # fmt: skip

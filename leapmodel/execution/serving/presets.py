@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from leapmodel.errors import UsageError
+from leapmodel.execution.precision import cpu_precision
 from leapmodel.execution.serving.config import ServerConfig, ServingConfig
 
 _TARGET = ServerConfig(model="Qwen/Qwen3-32B")
@@ -60,6 +61,7 @@ def _on_a_gpu(
 
 def _on_a_cpu() -> ServingConfig:
     target = ServerConfig(
+        dtype=cpu_precision(),
         max_model_len=2048,
         max_num_seqs=4,
         kv_cache_memory_bytes=512 * 2**20,

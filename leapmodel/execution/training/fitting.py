@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from leapmodel.execution.extras import require
+from leapmodel.execution.precision import Precision, cpu_precision
 from leapmodel.execution.training.encoding import EXTRA, NO_LOSS, AnswerCollator, Example
 
 Selection = Literal["loss", "exact-match"]
@@ -108,7 +109,7 @@ def fit(
             weight_decay=0.0,
             seed=how.seed,
             use_cpu=not on_gpu,
-            bf16=not on_gpu or cuda.is_bf16_supported(),
+            bf16=training_precision() == "bfloat16",
             train_sampling_strategy="group_by_length",
             length_column_name="length",
             remove_unused_columns=False,
@@ -144,6 +145,14 @@ def fit(
         per_epoch = max(1, trainer.state.max_steps // how.epochs)
         chosen = how.epochs if best is None else round(int(Path(best).name[11:]) / per_epoch)
     return Fitted(_epochs(trainer.state.log_history, how.epochs), chosen)
+
+
+def training_precision() -> Precision:
+    """Return the format that matrix products are computed in while a model is trained."""
+    cuda = require("torch", EXTRA).cuda
+    if cuda.is_available():
+        return "bfloat16" if cuda.is_bf16_supported() else "float32"
+    return cpu_precision()
 
 
 class _Rows:

@@ -19,8 +19,16 @@ import pandas as pd
 
 from leapmodel.errors import UsageError
 from leapmodel.execution.extras import require
+from leapmodel.execution.precision import Precision
 from leapmodel.execution.training.encoding import EXTRA, encode
-from leapmodel.execution.training.fitting import Epoch, Fitting, Progress, Selection, fit
+from leapmodel.execution.training.fitting import (
+    Epoch,
+    Fitting,
+    Progress,
+    Selection,
+    fit,
+    training_precision,
+)
 from leapmodel.execution.training.pairs import Pairs
 
 RANK, ALPHA = 64, 128
@@ -127,6 +135,8 @@ class Training:
         Of everything, loading included.
     device : str
         ``"cpu"`` or the GPU's name.
+    precision : {"bfloat16", "float32"}
+        What matrix products were computed in.
     merged : bool
         Whether the folder holds whole weights with the adapter merged into them.
     versions : mapping
@@ -147,6 +157,7 @@ class Training:
     chosen: int
     seconds: float
     device: str
+    precision: Precision
     merged: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -163,7 +174,8 @@ class Training:
         what = "weights" if self.recipe.full or self.merged else "adapter"
         return (
             f"learned {self.pairs:,} pairs of {self.tasks:,} tasks in {self.seconds:.0f} s on"
-            f" {self.device}; kept epoch {self.chosen} of {len(self.epochs)}: {said}\n"
+            f" {self.device} ({self.precision}); kept epoch {self.chosen} of {len(self.epochs)}:"
+            f" {said}\n"
             f"{what}: {self.folder}"
         )
 
@@ -293,6 +305,7 @@ def train_draft(
         chosen=fitted.chosen,
         seconds=time.perf_counter() - start,
         device=torch.cuda.get_device_name() if on_gpu else "cpu",
+        precision=training_precision(),
         versions=_versions(),
         data=pairs.metadata,
     )
@@ -308,7 +321,8 @@ def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:
     base : str or Path
         A directory, or a name that transformers knows.
     whole : bool
-        Whether all weights are to be trained: these need float32; frozen ones stay in bfloat16.
+        Whether all weights are to be trained: these need float32; frozen ones stay in bfloat16,
+        where that is fast.
 
     Raises
     ------
@@ -320,7 +334,7 @@ def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(base))
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            str(base), dtype=torch.float32 if whole else torch.bfloat16
+            str(base), dtype=torch.float32 if whole else getattr(torch, training_precision())
         )
     except (OSError, ValueError) as error:
         raise UsageError(

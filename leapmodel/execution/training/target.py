@@ -81,6 +81,6 @@ def make_target(
         for of in (assignments[:n_tasks], assignments[-N_VALIDATION:])
     )
     fitted = fit(model, tokenizer, training, validation, TEACHING, progress=progress)
-    model.merge_and_unload().save_pretrained(folder)
+    model.merge_and_unload().to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return fitted
