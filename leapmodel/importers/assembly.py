@@ -15,7 +15,8 @@ from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import Importer, TaskRun
 from leapmodel.importers.run_numbers import RunNumbers
 from leapmodel.importers.trace_columns import TraceColumns
-from leapmodel.trace import LONGEST_S, Trace
+from leapmodel.trace import Trace
+from leapmodel.trace_checks import LONGEST_S
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Called as ``(task runs read, files finished, files in all)`` after every task run and file."""
