@@ -79,10 +79,7 @@ def command(
     if benchmark_name is not None and about.get("benchmark", {}).get("name") != benchmark_name:
         about = {"benchmark": {"name": benchmark_name}}
     benchmark = benchmark_of(about, trace)
-    contexts = list(contexts_of(benchmark, workload))
-    if limit is not None:
-        kept = set(workload.task_names[:limit])
-        contexts = [context for context in contexts if context.task.name in kept]
+    contexts = list(contexts_of(benchmark, workload, first_tasks=limit))
 
     async def work() -> Predictions:
         async with AsyncExitStack() as stack:

@@ -16,7 +16,9 @@ from leapmodel.execution.training.weights import NAMES, cpu_weights
     help=f"Some of {', '.join(NAMES)}; separated by commas. Default: all.",
 )
 @click.option(
-    "--quick", is_flag=True, help="Barely trained, in a few minutes: to see that everything works."
+    "--quick",
+    is_flag=True,
+    help="Barely trained, in a few minutes, and tiny all of them: to see that everything works.",
 )
 def command(preset: str, only: str | None, quick: bool) -> None:
     """Make the models of a preset, once, and say where they are.
@@ -40,6 +42,5 @@ def command(preset: str, only: str | None, quick: bool) -> None:
             say=lambda text: click.echo(f"leapmodel: {text}", err=True),
             progress=step,
         )
-    for name in NAMES:
-        if (weights.folder / name).is_dir():
-            click.echo(f"{name}: {weights.folder / name}")
+    for name in weights.names:
+        click.echo(f"{name}: {weights.folder / name}")

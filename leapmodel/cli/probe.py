@@ -71,10 +71,7 @@ def command(
         raise UsageError(f"{output}: expected a name ending in .json")
     benchmark = chosen.open()
     workload = read_trace(trace)
-    contexts = list(contexts_of(benchmark, workload))
-    if chosen.limit is not None:
-        kept = set(workload.task_names[: chosen.limit])
-        contexts = [context for context in contexts if context.task.name in kept]
+    contexts = list(contexts_of(benchmark, workload, first_tasks=chosen.limit))
 
     async def work() -> Probe:
         async with AsyncExitStack() as stack:

@@ -34,7 +34,9 @@ class Context:
     action: str | None
 
 
-def contexts_of(benchmark: Benchmark, trace: Trace) -> Iterator[Context]:
+def contexts_of(
+    benchmark: Benchmark, trace: Trace, *, first_tasks: int | None = None
+) -> Iterator[Context]:
     """Rebuild the context of every step, in the trace's order.
 
     Parameters
@@ -42,6 +44,8 @@ def contexts_of(benchmark: Benchmark, trace: Trace) -> Iterator[Context]:
     benchmark : Benchmark
         The one the trace was recorded on, with the same settings.
     trace : Trace
+    first_tasks : int, optional
+        Only of so many tasks, the first.
 
     Raises
     ------
@@ -61,10 +65,13 @@ def contexts_of(benchmark: Benchmark, trace: Trace) -> Iterator[Context]:
     """
     known = all_tasks(benchmark)
     frame = trace.frame
+    wanted = set(trace.task_names[:first_tasks])
     environment = None
     for name, run, step, action in zip(
         frame["task"], frame["run"], frame["step"], trace.actions, strict=True
     ):
+        if name not in wanted:
+            continue
         if name not in known:
             raise DataError(
                 "trace",

@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,8 +39,8 @@ from leapmodel.trace import read_trace, write_trace
 
 TARGET_TOKENS = 128
 """The CPU target's thoughts are short; one that goes on is cut."""
-DRAFT_CONTEXT = 1024
-"""What the tiny drafts were made for; a prompt and an action take a fifth of it."""
+CONTEXT = 1024
+"""What the tiny models were made for; a prompt and an answer take a third of it."""
 
 
 @dataclass(frozen=True)
@@ -277,6 +278,7 @@ def servers_for(
     served = replace(
         config.target,
         model=str(target),
+        max_model_len=CONTEXT,
         max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
     )
     if draft is None:
@@ -284,7 +286,7 @@ def servers_for(
     beside = replace(
         config.draft,
         model=str(draft),
-        max_model_len=DRAFT_CONTEXT,
+        max_model_len=CONTEXT,
         max_lora_rank=config.draft.max_lora_rank if adapters else None,
     )
     return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
@@ -310,6 +312,19 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+@contextmanager
+def told_to_the_end() -> Iterator[None]:
+    """End this program as a measurement ends that failed or was stopped: with one line."""
+    try:
+        yield
+    except LeapModelError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("stopped; the same command goes on from here")
+        sys.exit(130)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the control set, in full or as a smoke test."""
     parser = argparse.ArgumentParser(
@@ -320,7 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--smoke", action="store_true", help="10 tasks, k = 2, one draft")
     options = parser.parse_args(arguments)
     work = options.work or cache_folder() / ("smoke" if options.smoke else "control-set")
-    try:
+    with told_to_the_end():
         measure(
             Places(options.output, work),
             SMOKE if options.smoke else FULL,
@@ -330,12 +345,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             recipe=CPU_RECIPE,
             quick=options.smoke,
         )
-    except LeapModelError as error:
-        say(f"error: {error}")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        say("stopped; the same command goes on from here")
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from leapmodel.errors import LeapModelError
 from leapmodel.execution.about import about_machine, about_versions
 from leapmodel.execution.commands import Commands, write_json
 from leapmodel.execution.control_set import (
@@ -27,6 +25,7 @@ from leapmodel.execution.control_set import (
     prepared,
     say,
     servers_for,
+    told_to_the_end,
 )
 from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
@@ -118,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     work = options.work or cache_folder() / ("online-smoke" if options.smoke else "online-set")
     smoke = options.smoke
-    try:
+    with told_to_the_end():
         measure_online(
             Places(options.output, work),
             tasks=4 if smoke else None,
@@ -127,12 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             depth=2 if smoke else 3,
             quick=smoke,
         )
-    except LeapModelError as error:
-        say(f"error: {error}")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        say("stopped; the same command goes on from here")
-        sys.exit(130)
 
 
 if __name__ == "__main__":

