@@ -37,14 +37,14 @@ class ServerPair:
         Every run by its file's name, the sequential arm among them.
     predictions : Predictions or None
         Of all drafts, on the contexts of the trace.
-    probes : Mapping of str to Probe
-        What was probed, by draft.
+    probes : list of Probe
+        What was probed, each of another draft.
     """
 
     trace: Trace
     rounds: Mapping[str, Rounds]
     predictions: Predictions | None
-    probes: Mapping[str, Probe]
+    probes: list[Probe]
 
 
 def read_measured_set(folder: str | Path) -> dict[str, ServerPair]:
@@ -98,7 +98,7 @@ def validate_set(
             pair.rounds,
             pair.trace,
             predictions=pair.predictions,
-            **what_was_probed(list(pair.probes.values())),
+            **what_was_probed(pair.probes),
             n_resamples=n_resamples,
             seed=seed,
         )
@@ -122,5 +122,5 @@ def _read_pair(place: Path) -> ServerPair:
             for file in sorted(place.glob(f"*{ROUNDS_ENDING}"))
         },
         join_predictions(predictions) if predictions else None,
-        {probe.draft: probe for probe in probes},
+        probes,
     )

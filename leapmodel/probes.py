@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from leapmodel.errors import DataError, shown
+from leapmodel.errors import DataError, UsageError, shown
 
 PROBE_KIND = "probe"
 FORMAT_VERSION = 1
+MOST_REQUESTS = 65
+"""At once: one more than the largest depth that can be asked about."""
+LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,10 @@ class Probe:
 
     Attributes
     ----------
-    draft : str
+    draft : str or None
+        What the draft is called; None, in a file made by other means, for whichever is asked about.
     target : str
-        Names of the models.
+        Name of the model.
     draft_latency_s, draft_latency_se : float
         Mean of the draft's calls, one at a time, and its standard error over tasks.
     calls : int
@@ -50,7 +55,7 @@ class Probe:
         From one request at a time upwards.
     """
 
-    draft: str
+    draft: str | None
     target: str
     draft_latency_s: float
     draft_latency_se: float
@@ -73,23 +78,28 @@ class Probe:
         return tuple(factors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as the object a probe file holds."""
-        return {
-            "leapmodel": PROBE_KIND,
-            "version": FORMAT_VERSION,
-            **asdict(self),
-        }
+        """Return it as the object a probe file holds; what is not known is None."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, float) and math.isnan(value):
+                return None
+            if isinstance(value, dict):
+                return {name: plain(item) for name, item in value.items()}
+            return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+        return {"leapmodel": PROBE_KIND, "version": FORMAT_VERSION, **plain(asdict(self))}
 
     def summary(self) -> str:
         """Return it as text."""
         alone = self.token_times[0].ms_per_token if self.token_times else float("nan")
         lines = [
-            f"draft {self.draft}: {1000 * self.draft_latency_s:.1f}"
-            f" ± {1000 * self.draft_latency_se:.1f} ms a call ({self.calls} calls, one at a time)",
+            f"draft {self.draft or '(no name)'}:"
+            f" {_with_error(1000 * self.draft_latency_s, 1000 * self.draft_latency_se, 1)} ms a"
+            f" call ({self.calls} calls, one at a time)",
             f"target {self.target}:",
         ]
         lines += [
-            f"  {one.requests} at once: {one.ms_per_token:.2f} ± {one.se:.2f} ms per token"
+            f"  {one.requests} at once: {_with_error(one.ms_per_token, one.se, 2)} ms per token"
             f" ({one.ms_per_token / alone - 1:+.1%}, {one.batches} batches)"
             for one in self.token_times
         ]
@@ -102,58 +112,111 @@ def read_probe(path: str | Path) -> Probe:
     Raises
     ------
     DataError
-        If it is missing or not a probe file.
+        If it is missing or not a probe file, or if it times the target with several requests at
+        once but not with one alone, which the others are compared with.
     """
     try:
         said = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(path, expected="a probe file", found=str(error.strerror)) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(path, expected="a JSON object", found="something else") from None
     kind = said.get("leapmodel") if isinstance(said, dict) else None
     if kind != PROBE_KIND:
         raise DataError(path, expected="a probe file", found=shown(kind))
-    latency = _number(path, said, "draft_latency_s")
-    times = said.get("token_times", [])
-    if not isinstance(times, list) or not all(isinstance(one, dict) for one in times):
+    read = _Reader(path)
+    if (version := read.whole(said, "version", absent=FORMAT_VERSION)) > FORMAT_VERSION:
         raise DataError(
-            path, column="token_times", expected="a list of objects", found=shown(times)
+            path, column="version", expected=f"at most {FORMAT_VERSION}", found=shown(version)
         )
     return Probe(
-        str(said.get("draft", "draft")),
-        str(said.get("target", "target")),
-        latency,
-        float(said.get("draft_latency_se") or "nan"),
-        int(said.get("calls") or 0),
-        tuple(
-            TokenTime(
-                int(_number(path, one, "requests")),
-                _number(path, one, "ms_per_token"),
-                float(one.get("se") or "nan"),
-                int(one.get("batches") or 0),
-            )
-            for one in times
-        ),
+        read.text(said, "draft"),
+        read.text(said, "target") or "target",
+        read.number(said, "draft_latency_s"),
+        read.number(said, "draft_latency_se", absent=math.nan),
+        read.whole(said, "calls", absent=0),
+        read.token_times(said.get("token_times") or []),
     )
+
+
+def _with_error(value: float, error: float, digits: int) -> str:
+    known = "" if math.isnan(error) else f" ± {error:.{digits}f}"
+    return f"{value:.{digits}f}{known}"
 
 
 def what_was_probed(probes: Sequence[Probe]) -> dict[str, Any]:
     """Return the arguments of :func:`~leapmodel.validation.validate` that probes give.
 
-    Those of the one draft that was probed, of each by its name if there are several; none of none.
+    Those of each draft by its name; of a probe that names none, whatever the draft.
+
+    Raises
+    ------
+    UsageError
+        If one draft was probed twice.
     """
     if not probes:
         return {}
-    if len(probes) == 1:
+    names = [probe.draft for probe in probes]
+    if names == [None]:
         return {"draft_latency_s": probes[0].draft_latency_s, "slowdown": probes[0].slowdown}
+    for name in names:
+        if name is None or names.count(name) > 1:
+            raise UsageError(
+                f"expected one probe of each draft, found {names.count(name)} of"
+                f" {'one without a name' if name is None else repr(name)}"
+            )
     return {
         "draft_latency_s": {probe.draft: probe.draft_latency_s for probe in probes},
         "slowdown": {probe.draft: probe.slowdown for probe in probes},
     }
 
 
-def _number(path: str | Path, said: Mapping[str, Any], column: str) -> float:
-    value = said.get(column)
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-        raise DataError(path, column=column, expected="a number > 0", found=shown(value))
-    return float(value)
+class _Reader:
+    """Reads values out of a probe file's objects; what does not fit is refused by its name."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+
+    def number(self, said: Mapping[str, Any], name: str, *, absent: float | None = None) -> float:
+        value: Any = said.get(name)
+        if absent is not None and (value is None or value != value):  # null, or NaN as once written
+            return absent
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number and (0 < value <= LARGEST or (value == 0 and absent is not None)):
+            return float(value)
+        self._refuse(name, value, "a number > 0" if absent is None else "a number >= 0")
+
+    def whole(self, said: Mapping[str, Any], name: str, *, absent: int | None = None) -> int:
+        value = said.get(name, absent)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+            self._refuse(name, value, "a whole number")
+        return int(value)
+
+    def text(self, said: Mapping[str, Any], name: str) -> str | None:
+        value = said.get(name)
+        if value is not None and not isinstance(value, str):
+            self._refuse(name, value, "a text")
+        return value
+
+    def token_times(self, said: Any) -> tuple[TokenTime, ...]:
+        if not isinstance(said, list) or not all(isinstance(one, dict) for one in said):
+            self._refuse("token_times", said, "a list of objects")
+        found = [
+            TokenTime(
+                self.whole(one, "requests"),
+                self.number(one, "ms_per_token"),
+                self.number(one, "se", absent=math.nan),
+                self.whole(one, "batches", absent=0),
+            )
+            for one in said
+        ]
+        levels = [one.requests for one in found]
+        for requests in levels:
+            if not 1 <= requests <= MOST_REQUESTS or levels.count(requests) > 1:
+                self._refuse("requests", requests, f"each of 1 to {MOST_REQUESTS} at most once")
+        if found and 1 not in levels:
+            self._refuse("requests", levels, "1 among them, to compare the others with")
+        return tuple(sorted(found, key=lambda one: one.requests))
+
+    def _refuse(self, name: str, value: Any, expected: str) -> NoReturn:
+        raise DataError(self._path, column=name, expected=expected, found=shown(value))

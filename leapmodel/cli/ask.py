@@ -9,7 +9,7 @@ import click
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from leapmodel.choice import Choice, choose
-from leapmodel.cli.drafts import parse_draft
+from leapmodel.cli.drafts import parse_draft, probed_slowdown
 from leapmodel.cli.options import open_trace, parse_depths, parse_numbers, question_options
 from leapmodel.cli.progress import progress
 from leapmodel.draft import Draft, Pool, draft_from_predictions
@@ -54,7 +54,7 @@ def choice_options(function: F) -> F:
             "--probe",
             type=click.Path(),
             help="Take the target's slowdown with requests at once, which every draft meets, from a"
-            " file of leapmodel probe.",
+            " file of leapmodel probe. Default: the first such file named as a COST, if any.",
         ),
         click.option(
             "--draft",
@@ -94,7 +94,7 @@ def ask_choice(
         raise UsageError(f"--half-width: expected a number above 0, found {half_width}")
     ks = parse_depths(depths)
     price_list = None if prices is None else _parse_prices(prices)
-    slowdown = None if probe is None else read_probe(probe).slowdown
+    slowdown = probed_slowdown(specs) if probe is None else read_probe(probe).slowdown
     workload = open_trace(trace, lenient, boundary_tools, winsorize)
     of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

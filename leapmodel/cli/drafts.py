@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from leapmodel.cli.options import parse_numbers, report_dropped
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
@@ -10,7 +12,7 @@ from leapmodel.errors import DataError, UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.predictions import read_predictions
-from leapmodel.probes import read_probe
+from leapmodel.probes import Probe, read_probe
 from leapmodel.rounds import configurations, read_rounds
 from leapmodel.trace import Trace, read_trace
 
@@ -41,10 +43,9 @@ def parse_draft(
     DataError
         If the file is not right.
     """
-    name, _, what = spec.rpartition("=") if "=" in spec else ("", "", spec)
-    if not what:
+    name, body, (latency_s, cost, _) = _split(spec)
+    if not body:
         raise UsageError(f"--draft: expected NAME=FILE or NAME=ACCEPTANCE@COST, found {spec!r}")
-    body, latency_s, cost = _split_cost(what)
     if not Path(body).exists():
         return [_stated(name, body, latency_s, cost, spec)]
     kind = _kind(body)
@@ -52,6 +53,8 @@ def parse_draft(
         rounds = read_rounds(body, lenient=lenient)
         report_dropped(rounds)
         drafts = list(dict.fromkeys(one.draft for one, _ in configurations(rounds)))
+        if not drafts:
+            raise DataError(body, expected="rounds with a draft", found="a sequential arm alone")
         if name and len(drafts) > 1 and name not in drafts:
             raise UsageError(f"--draft {spec}: the file holds {', '.join(drafts)}, not {name}")
         return [
@@ -98,18 +101,66 @@ def parse_draft(
     ]
 
 
-def _split_cost(what: str) -> tuple[str, float | None, float | None]:
+class _Cost(NamedTuple):
+    """What a person says a draft's call costs: seconds, target steps, or a probe that timed it."""
+
+    latency_s: float | None = None
+    steps: float | None = None
+    probe: Probe | None = None
+
+
+def probed_slowdown(specs: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the target's slowdown from the first probe that a ``--draft`` names as its cost.
+
+    It is the target's own, whatever the draft; None if there is no such probe.
+    """
+    probes = [_split(spec)[2].probe for spec in specs]
+    return next((probe.slowdown for probe in probes if probe is not None), None)
+
+
+def _split(spec: str) -> tuple[str, str, _Cost]:
+    """Return name, what is said of the hits, and the cost. A file's own ``=`` and ``@`` are its."""
+    if Path(spec).exists():
+        return "", spec, _Cost()
+    for name, what in [("", spec), *_cuts(spec, "=")]:
+        if Path(what).exists():
+            return name, what, _Cost()
+        for body, price in _cuts(what, "@"):
+            if Path(body).exists() or _are_numbers(body):
+                return name, body, _cost(price)
+    name, _, what = spec.partition("=") if "=" in spec else ("", "", spec)
     body, at, price = what.rpartition("@")
-    if not at or Path(what).exists():
-        return what, None, None
-    if Path(price).is_file():
-        return body, read_probe(price).draft_latency_s, None
+    return (name, body, _cost(price)) if at else (name, what, _Cost())
+
+
+def _cuts(text: str, mark: str) -> list[tuple[str, str]]:
+    """Return what stands before and after each occurrence of a mark."""
+    return [(text[:at], text[at + 1 :]) for at, letter in enumerate(text) if letter == mark]
+
+
+def _are_numbers(text: str) -> bool:
+    try:
+        parse_numbers(text, "")
+    except UsageError:
+        return False
+    return True
+
+
+def _cost(price: str) -> _Cost:
     in_steps = price.endswith("x")
-    numbers = parse_numbers(price.removesuffix("x"), "--draft …@COST")
-    if len(numbers) != 1:
-        raise UsageError(f"--draft …@COST: expected one number, found {price!r}")
-    value = numbers[0]
-    return body, (None if in_steps else value), (value if in_steps else None)
+    number = price.removesuffix("x")
+    if _are_numbers(number):
+        value, *more = parse_numbers(number, "--draft …@COST")
+        if more:
+            raise UsageError(f"--draft …@COST: expected one number, found {price!r}")
+        return _Cost(steps=value) if in_steps else _Cost(latency_s=value)
+    if not price or not Path(price).exists():
+        raise UsageError(
+            f"--draft …@COST: expected seconds such as 0.2, target steps such as 0.07x, or a file"
+            f" of leapmodel probe, found {price!r}"
+        )
+    probe = read_probe(price)
+    return _Cost(latency_s=probe.draft_latency_s, probe=probe)
 
 
 def _stated(name: str, body: str, latency_s: float | None, cost: float | None, spec: str) -> Draft:

@@ -134,16 +134,65 @@ def test_a_probe_says_what_drafts_cost_and_how_the_target_slows_down(folder: Pat
         return json.loads(shown.output)["drafts"][0]
 
     stated = chosen("--draft", "0.8@0.05")
-    assert chosen("--draft", f"0.8@{slow}")["speedup"] == stated["speedup"]
     asked = ["--acceptance", "0.8", "--probe", slow, "--k", "2", "--json"]
     predicted = json.loads(leapmodel("predict", folder / "trace.parquet", *asked).output)
-    met = chosen("--draft", f"0.8@{slow}", "--probe", slow)
-    assert met["speedup"] == predicted["speedup"]
-    assert met["speedup"][0] < stated["speedup"][0]
+    assert predicted["speedup"][0] < stated["speedup"][0]
+    for said in (
+        ["--draft", f"0.8@{slow}"],
+        ["--draft", "0.8@0.05", "--probe", slow],
+        ["--draft", f"0.8@{slow}", "--probe", slow],
+    ):
+        assert chosen(*said)["speedup"] == predicted["speedup"]
     page = folder / "page.html"
-    asked = ["--draft", f"0.8@{slow}", "--probe", slow, "-o", page]
+    asked = ["--draft", f"0.8@{slow}", "-o", page]
     assert leapmodel("report", folder / "trace.parquet", *asked).exit_code == 0
     assert "time per token under concurrency" in page.read_text()
+
+
+def test_names_of_files_may_hold_the_marks_that_split_a_draft(folder: Path, tmp_path: Path):
+    odd = tmp_path / "lr=0.1" / "run@2"
+    odd.mkdir(parents=True)
+    for name, source in (("a=b.parquet", "predicted.parquet"), ("p@1.json", "probe.json")):
+        (odd / name).write_bytes((folder / source).read_bytes())
+
+    def speedups(*specs: str) -> list[float]:
+        drafts = [word for spec in specs for word in ("--draft", spec)]
+        shown = leapmodel("choose", folder / "trace.parquet", "--k", "2", *drafts, "--json")
+        assert shown.exit_code == 0, shown.output
+        return [draft["speedup"][0] for draft in json.loads(shown.output)["drafts"]]
+
+    plain = speedups(f"n={folder / 'predicted.parquet'}@0.05")
+    for body in (f"{odd}/a=b.parquet", f"n={odd}/a=b.parquet"):
+        for cost in ("0.05", f"{odd}/p@1.json"):
+            assert speedups(f"{body}@{cost}") == plain
+    assert speedups(f"{odd}/a=b.parquet") == speedups(str(folder / "predicted.parquet"))
+    assert speedups(f"0.8@{odd}/p@1.json") == speedups("0.8@0.05")
+
+
+@pytest.mark.parametrize("cost", ["nosuch.json", "", "x", "0.1,0.2", "nosuch.jsonx"])
+def test_a_cost_that_is_none(folder: Path, cost: str):
+    found = leapmodel("choose", folder / "trace.parquet", "--draft", f"0.8@{cost}")
+    assert found.exit_code == 2
+    assert f"found '{cost}'" in found.output
+
+
+def test_a_probe_speaks_of_its_own_draft_only(folder: Path):
+    def validated(*names: str) -> Result:
+        words: list[str | Path] = []
+        for number, name in enumerate(names):
+            file = folder / f"named{number}.json"
+            probed = {"leapmodel": "probe", "draft": name, "draft_latency_s": 0.05}
+            file.write_text(json.dumps(probed))
+            words += ["--probe", file]
+        question = ["validate", folder / "k3.parquet", "--predictions"]
+        return leapmodel(*question, folder / "predicted.parquet", *words)
+
+    assert validated("scripted draft").exit_code == 0
+    other = validated("another")
+    assert other.exit_code == 2
+    assert "no latency for the draft 'scripted draft', only for another" in other.output
+    twice = validated("scripted draft", "scripted draft")
+    assert "expected one probe of each draft, found 2 of 'scripted draft'" in twice.output
 
 
 def test_identity(folder: Path):
