@@ -93,20 +93,29 @@ def validate_set(
     DataError
         As :func:`read_measured_set` and :func:`~leapmodel.validation.validate` do.
     """
-    found = [
-        validate(
-            pair.rounds,
-            pair.trace,
-            predictions=pair.predictions,
-            **what_was_probed(pair.probes),
-            n_resamples=n_resamples,
-            seed=seed,
+    found, said = [], []
+    for name, pair in read_measured_set(folder).items():
+        if not any(rounds.speculative.n_rounds for rounds in pair.rounds.values()):
+            said.append(f"{name}: no speculative run yet, left out")
+            continue
+        if pair.predictions is None and pair.probes:
+            said.append(f"{name}: a probe, but no predictions: nothing is said beforehand")
+        found.append(
+            validate(
+                pair.rounds,
+                pair.trace,
+                predictions=pair.predictions,
+                **({} if pair.predictions is None else what_was_probed(pair.probes)),
+                n_resamples=n_resamples,
+                seed=seed,
+            )
         )
-        for pair in read_measured_set(folder).values()
-    ]
+    if not found:
+        raise DataError(folder, expected="a speculative run in one of its folders", found="none")
+    said += [warning for one in found for warning in one.warnings]
     return Validation(
         tuple(row for one in found for row in one.rows),
-        tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
+        tuple(dict.fromkeys(said)),
         seed,
         n_resamples,
     )

@@ -50,13 +50,13 @@ from leapmodel.trace import Trace, read_trace
 @click.option(
     "--draft-latency", type=float, metavar="SECONDS", help="Stated seconds of a draft call."
 )
+@click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
 @click.option(
     "--probe",
     type=click.Path(),
     help="Take the draft's latency, and the target's slowdown with requests at once, from a file of"
     " leapmodel probe.",
 )
-@click.option("--draft-cost", type=float, metavar="D", help="The same in target steps.")
 @click.option("--draft-run", type=click.Path(), help="Trace of an independent run of the draft.")
 @click.option("--predictions", type=click.Path(), help="The draft's predictions on the contexts.")
 @click.option("--rounds", type=click.Path(), help="Rounds measured with the draft, as in a pilot.")

@@ -101,6 +101,10 @@ def _config(
             raise UsageError("--no-draft leaves nothing for the draft's other options")
         config, draft = replace(config, draft=None), {}
     elif config.draft is None and not changes["draft_model"]:
+        if changes["draft_port"] or adapters:
+            raise UsageError(
+                "there is no draft for --draft-port or --adapter: name one with --draft-model"
+            )
         draft = {}
     config = config.replacing(target=target, draft=draft)
     top = {name: changes[name] for name in ("host", "logs") if changes[name]}
@@ -133,11 +137,13 @@ def _warn_of_strangers(host: str) -> None:
 def _print_commands(config: ServingConfig) -> None:
     from leapmodel.execution.serving.command import server_command, server_environment
 
+    taken = {server.port for server in (config.target, config.draft) if server is not None}
     for role, server in (("target", config.target), ("draft", config.draft)):
         if server is None:
             continue
         ours = server_environment(server, host=config.host, base={})
-        port = server.port or (8000 if role == "target" else 8001)
+        port = server.port or next(port for port in (8000, 8001) if port not in taken)
+        taken.add(port)
         words = [f"{name}={shlex.quote(value)}" for name, value in ours.items()]
         words.append(shlex.join(server_command(server, host=config.host, port=port)))
         click.echo(f"# {role}\n{' '.join(words)}")

@@ -87,15 +87,16 @@ def command(
     check_plot_path(plot)
     if draft_latency is not None and probes:
         raise UsageError("expected --draft-latency or --probe, found both")
-    if not predictions and (draft_latency is not None or probes):
-        raise UsageError("a draft's latency says nothing without --predictions")
     if any(Path(path).is_dir() for path in files):
-        if len(files) > 1 or predictions:
+        if len(files) > 1 or predictions or probes or draft_latency is not None or lenient:
             raise UsageError(
-                "a folder of make measure's holds all that is needed: expected it alone"
+                "a folder of make measure's holds all that is needed: expected it alone, without"
+                " --predictions, --probe, --draft-latency and --lenient"
             )
         answer = validate_set(files[0], n_resamples=resamples, seed=seed)
     else:
+        if not predictions and (draft_latency is not None or probes):
+            raise UsageError("a draft's latency says nothing without --predictions")
         trace, rounds = _read(files, lenient)
         answer = validate(
             rounds,

@@ -195,6 +195,13 @@ def test_a_probe_speaks_of_its_own_draft_only(folder: Path):
     assert "expected one probe of each draft, found 2 of 'scripted draft'" in twice.output
 
 
+def test_a_folder_takes_no_files_beside_it(folder: Path):
+    for more in (["--probe", folder / "probe.json"], ["--draft-latency", "1"], ["--lenient"]):
+        found = leapmodel("validate", folder, *more)
+        assert found.exit_code == 2
+        assert "expected it alone" in found.output
+
+
 def test_identity(folder: Path):
     files = [folder / "k1.jsonl", folder / "k3.parquet"]
     shown = leapmodel("identity", *files, width=80)

@@ -416,6 +416,21 @@ def test_other_machines_are_let_in_only_when_told_and_with_a_warning(
     assert "no LEAPMODEL_API_KEY is set" in out.err
 
 
+def test_what_a_draft_is_told_needs_a_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "serve.toml"
+    path.write_text("[target]\nmodel = 'm/t'\n")
+    for more in (["--draft-port", "80"], ["--adapter", f"a={tmp_path}"]):
+        with pytest.raises(SystemExit):
+            main(["serve", "--config", str(path), "--dry-run", *more])
+        assert "there is no draft for --draft-port or --adapter" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_a_port_once(capsys: pytest.CaptureFixture[str]):
+    main(["serve", "--preset", "openagi", "--target-port", "8001", "--dry-run"])
+    said = capsys.readouterr().out
+    assert (said.count("--port 8001"), said.count("--port 8000")) == (1, 1)
+
+
 def test_a_taken_port_is_said(config: ServingConfig):
     import socket
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leapmodel.errors import DataError
+from leapmodel.errors import DataError, UsageError
 from leapmodel.measured_set import read_measured_set, validate_set
 from leapmodel.predictions import write_predictions
 from leapmodel.probes import Probe, TokenTime
@@ -65,3 +65,22 @@ def test_a_folder_without_any_is_refused(tmp_path):
         read_measured_set(tmp_path)
     with pytest.raises(DataError, match="nowhere"):
         read_measured_set(tmp_path / "nowhere")
+
+
+def test_an_unfinished_set_shows_what_is_there(folder):
+    (folder / "large" / "trained-k3.rounds.parquet").unlink()
+    (folder / "small" / "trained.predictions.parquet").unlink()
+    answer = validate_set(folder, n_resamples=100)
+    assert [row.depth for row in answer.rows] == [2]
+    assert "large: no speculative run yet, left out" in answer.warnings
+    assert "small: a probe, but no predictions: nothing is said beforehand" in answer.warnings
+    (folder / "small" / "trained-k2.rounds.parquet").unlink()
+    with pytest.raises(DataError, match="expected a speculative run in one of its folders"):
+        validate_set(folder, n_resamples=100)
+
+
+def test_two_probes_of_one_draft_are_refused(folder):
+    there = folder / "small" / "trained.probe.json"
+    (folder / "small" / "again.probe.json").write_bytes(there.read_bytes())
+    with pytest.raises(UsageError, match="expected one probe of each draft, found 2"):
+        validate_set(folder, n_resamples=100)

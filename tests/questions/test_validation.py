@@ -17,6 +17,7 @@ from leapmodel.predictions import Predictions
 from leapmodel.predictor import predict
 from leapmodel.replay import exact_replay
 from leapmodel.rounds import Rounds
+from leapmodel.trace import Trace
 from leapmodel.validation import validate
 from tests.execution.simulated import TALKER, TalkBenchmark, simulate
 
@@ -225,6 +226,15 @@ def test_a_trace_instead_of_a_sequential_arm():
     apart = validate(both.speculative, trace)
     assert apart.rows[0].speedup == pytest.approx(validate(both).rows[0].speedup)
     assert "the sequential time is the trace's generation and tools" in apart.warnings[0]
+
+
+def test_a_trace_of_another_run_is_noticed():
+    rounds = simulate(n_tasks=12)
+    trace = rounds.sequential_trace()
+    slower = Trace.from_frame(trace.frame.assign(gen_s=trace.gen_s * 3))
+    said = validate(rounds, slower).warnings
+    assert any("a step of the trace takes +" in one and "as if it were of" in one for one in said)
+    assert not any("as if it were of" in one for one in validate(rounds, trace).warnings)
 
 
 def test_twice_as_many_speculative_runs_change_nothing():
