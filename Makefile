@@ -27,7 +27,7 @@ help:
 	@echo "make test-engine      the tests that start real servers, in it"
 	@echo "make measure          the real loop on this machine: the paper's control set in miniature"
 	@echo "make measure-online   a draft that learns while the loop runs"
-	@echo "make measure-smoke    both in small, with barely trained weights"
+	@echo "make measure-smoke    both in small, with tiny models: does everything work here?"
 	@echo "make clean            remove what the others made"
 
 # One environment; each stamp says which extras are in it and is older than what they depend on.
