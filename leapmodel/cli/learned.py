@@ -22,7 +22,7 @@ from leapmodel.drafts import (
     prequential,
     self_agreement,
 )
-from leapmodel.drafts.plots import plot_learning_curves
+from leapmodel.drafts.agreement import plot_learning_curves
 from leapmodel.files import check_table_path
 from leapmodel.predictions import Predictions, write_predictions
 

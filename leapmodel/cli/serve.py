@@ -82,8 +82,8 @@ def _config(
 ) -> ServingConfig:
     from dataclasses import replace
 
-    from leapmodel.execution.serving.config import read_serving_config
     from leapmodel.execution.serving.presets import PRESETS, preset
+    from leapmodel.execution.serving.settings_file import read_serving_config
 
     if (path is None) == (preset_name is None):
         raise UsageError(f"expected --config FILE or --preset NAME (one of {', '.join(PRESETS)})")

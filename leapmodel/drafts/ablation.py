@@ -93,10 +93,30 @@ class Ablation:
         return self.to_frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the agreement by memory; see :func:`leapmodel.drafts.plots.plot_ablation`."""
-        from leapmodel.drafts.plots import plot_ablation
+        """Draw what each set of memories adds to none, with the error of the paired difference."""
+        from leapmodel.plots import COLOURS, new_axes
 
-        return plot_ablation(self, ax=ax)
+        ax = ax or new_axes(width=7.2)
+        rows = np.arange(len(self.memories))[::-1]
+        gain = 100 * np.array([rate.value for rate in self.over_none])
+        error = 100 * np.array([rate.standard_error for rate in self.over_none])
+        ax.errorbar(
+            gain,
+            rows,
+            xerr=np.nan_to_num(error),
+            fmt="o",
+            color=COLOURS[0],
+            capsize=3,
+            linestyle="",
+        )
+        ax.axvline(0.0, color="0.5", linewidth=0.8)
+        ax.set_yticks(rows, [" + ".join(on) if on else "none" for on in self.memories])
+        ax.set(
+            xlabel="points of exact agreement gained, ± SE over tasks",
+            title=f"What each memory adds to {self.exact[0]} without any",
+        )
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
 
 
 def memory_ablation(trace: Trace, *, seed: int | None = None) -> Ablation:

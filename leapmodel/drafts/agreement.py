@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -146,9 +147,7 @@ class Agreement:
         return f"<p>{escape(self.summary().splitlines()[0])}</p>{table}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the learning curve; see :func:`leapmodel.drafts.plots.plot_learning_curves`."""
-        from leapmodel.drafts.plots import plot_learning_curves
-
+        """Draw the learning curve; see :func:`plot_learning_curves`."""
         return plot_learning_curves([self], ax=ax)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
@@ -274,3 +273,55 @@ def _place_in_order(trace: Trace, predictions: Predictions) -> np.ndarray:
     place = np.empty(trace.n_tasks, dtype=np.intp)
     place[task_order(trace.n_tasks, predictions.metadata.get("seed"))] = np.arange(trace.n_tasks)
     return place[trace.task_codes]
+
+
+def plot_learning_curves(
+    agreements: Sequence[Agreement],
+    *,
+    ax: Axes | None = None,
+    ceiling: float | None = None,
+) -> Axes:
+    """Draw exact agreement by tenth of the tasks, one line a draft, with error bars.
+
+    Parameters
+    ----------
+    agreements : sequence of Agreement
+        Of one trace.
+    ax : matplotlib Axes, optional
+        Where to draw; default a new figure.
+    ceiling : float, optional
+        The target's agreement with itself, drawn as a line.
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    from leapmodel.plots import COLOURS, LINES, MARKERS, new_axes
+
+    ax = ax or new_axes()
+    styles = zip(agreements, cycle(COLOURS), cycle(MARKERS), cycle(LINES), strict=False)
+    for drawn, (found, colour, marker, line) in enumerate(styles):
+        share = (np.arange(len(found.learning_curve)) + 1) / len(found.learning_curve)
+        value = np.array([part.exact.value for part in found.learning_curve])
+        error = np.array([part.exact.standard_error for part in found.learning_curve])
+        ax.errorbar(
+            share + 0.006 * (drawn - (len(agreements) - 1) / 2),  # bars of several drafts apart
+            value,
+            yerr=np.nan_to_num(error),
+            color=colour,
+            marker=marker,
+            linestyle=line,
+            capsize=2,
+            label=f"{found.draft} ({found.exact} in all)",
+        )
+    if ceiling is not None:
+        ax.axhline(ceiling, color="0.35", linestyle=(0, (1, 1.5)), label="target with itself")
+    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_ylim(bottom=0)
+    ax.set(
+        xlabel=f"share of the tasks met ({agreements[0].order})",
+        ylabel="exact agreement",
+        title="How predictable the agent is, by tenth of the tasks",
+    )
+    ax.legend(frameon=False, fontsize=8, title="bars: ± SE over tasks", title_fontsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

@@ -19,7 +19,8 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.moments import moment
 from leapmodel.importers.records import Importer, Sample, TaskRun
-from leapmodel.importers.spans import Span, SpanLog, import_spans
+from leapmodel.importers.span import Span
+from leapmodel.importers.spans import SpanLog, import_spans
 from leapmodel.importers.told import read_messages
 
 _SESSIONS = ("session_id", "litellm_session_id")

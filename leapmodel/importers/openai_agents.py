@@ -20,8 +20,9 @@ from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.messages import Call
 from leapmodel.importers.moments import moment
 from leapmodel.importers.records import Importer, Sample, TaskRun
+from leapmodel.importers.span import Kind, Span
 from leapmodel.importers.span_attributes import tool_arguments
-from leapmodel.importers.spans import Kind, Span, SpanLog, import_spans
+from leapmodel.importers.spans import SpanLog, import_spans
 from leapmodel.importers.told import read_messages
 
 _KINDS: dict[str, Kind] = {

@@ -17,8 +17,9 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.moments import moment
 from leapmodel.importers.records import Importer, Sample, TaskRun
+from leapmodel.importers.span import Span
 from leapmodel.importers.span_attributes import Event, describe_span
-from leapmodel.importers.spans import Span, SpanLog, import_spans
+from leapmodel.importers.spans import SpanLog, import_spans
 
 _LISTS = ("data", "spans")
 _KIND = "openinference.span.kind"

@@ -23,8 +23,9 @@ from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.moments import moment
 from leapmodel.importers.otlp_protobuf import is_protobuf, iter_requests
 from leapmodel.importers.records import Importer, Sample, TaskRun
+from leapmodel.importers.span import Span
 from leapmodel.importers.span_attributes import Event, describe_span
-from leapmodel.importers.spans import Span, SpanLog, import_spans
+from leapmodel.importers.spans import SpanLog, import_spans
 
 _REQUEST_KEYS = ("resourceSpans", "resource_spans")
 _SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")

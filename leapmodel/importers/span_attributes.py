@@ -14,7 +14,7 @@ from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.messages import Call
 from leapmodel.importers.records import Message
-from leapmodel.importers.spans import Kind, Span
+from leapmodel.importers.span import Kind, Span
 from leapmodel.importers.told import read_messages
 
 _KIND_KEYS = (

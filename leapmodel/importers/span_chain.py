@@ -27,7 +27,7 @@ from leapmodel.importers.records import Message, Step
 from leapmodel.importers.span_tree import SpanTree, each_once
 
 if TYPE_CHECKING:
-    from leapmodel.importers.spans import Span
+    from leapmodel.importers.span import Span
 
 _SLACK = 10_000
 """Microseconds by which spans may overlap and still follow one another: clocks are read apart."""

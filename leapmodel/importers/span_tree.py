@@ -10,7 +10,7 @@ from leapmodel.errors import shown
 from leapmodel.importers.ledger import Ledger
 
 if TYPE_CHECKING:
-    from leapmodel.importers.spans import Span
+    from leapmodel.importers.span import Span
 
 _TOOL_PREFIXES = ("tool.", "execute_tool ")
 

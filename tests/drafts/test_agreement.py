@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leapmodel.actions import same_action
 from leapmodel.drafts import BackoffDraft, agreement, prequential, self_agreement
-from leapmodel.drafts.plots import plot_learning_curves
+from leapmodel.drafts.agreement import plot_learning_curves
 from leapmodel.drafts.rates import Rate
 from leapmodel.predictions import Predictions
 from leapmodel.trace import Trace

@@ -20,10 +20,11 @@ from leapmodel.cli import main
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.precision import cpu_precision
 from leapmodel.execution.serving.command import server_command, server_environment
-from leapmodel.execution.serving.config import ServerConfig, ServingConfig, read_serving_config
+from leapmodel.execution.serving.config import ServerConfig, ServingConfig
 from leapmodel.execution.serving.presets import PRESETS, preset
 from leapmodel.execution.serving.process import ServerDied
 from leapmodel.execution.serving.servers import serving
+from leapmodel.execution.serving.settings_file import read_serving_config
 
 STUB = Path(__file__).with_name("stub_server.py")
 

@@ -7,7 +7,8 @@ from leapmodel.importers.chat import Said
 from leapmodel.importers.fields import Place
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.messages import Call
-from leapmodel.importers.spans import Span, SpanLog, import_spans
+from leapmodel.importers.span import Span
+from leapmodel.importers.spans import SpanLog, import_spans
 
 PLACE = Place("log.json", 1)
 REPLY = Said(text="Hi.")
