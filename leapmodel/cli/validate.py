@@ -26,10 +26,10 @@ from leapmodel.cli.screen import (
 )
 from leapmodel.errors import UsageError
 from leapmodel.files import kind_of
-from leapmodel.measured_set import validate_set
 from leapmodel.predictions import Predictions, join_predictions, read_predictions
 from leapmodel.probes import read_probe, what_was_probed
 from leapmodel.rounds import Rounds, read_rounds
+from leapmodel.set_validation import validate_set
 from leapmodel.trace import Trace, read_trace
 from leapmodel.validation import Validation, validate
 from leapmodel.validation_row import FAR, NEAR

@@ -9,8 +9,9 @@ import pytest
 
 from leapmodel.execution.audit import audit
 from leapmodel.identity import trajectory_identity
-from leapmodel.measured_set import read_measured_set, validate_set
+from leapmodel.measured_set import read_measured_set
 from leapmodel.rounds import read_rounds
+from leapmodel.set_validation import validate_set
 
 SET = Path(__file__).parents[2] / "traces" / "measured" / "planning"
 FLOAT32 = SET / "float32.rounds.parquet"

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from leapmodel.errors import DataError, UsageError
-from leapmodel.measured_set import read_measured_set, validate_set
+from leapmodel.measured_set import read_measured_set
 from leapmodel.predictions import write_predictions
 from leapmodel.probes import Probe, TokenTime
 from leapmodel.rounds import write_rounds
+from leapmodel.set_validation import validate_set
 from leapmodel.trace import write_trace
 from leapmodel.validation import validate
 from tests.execution.simulated import simulate
