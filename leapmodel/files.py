@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +113,19 @@ def read_table(
     said = table.metadata.get("leapmodel")
     if said is not None and kind and said != kind:
         raise DataError(path, expected=f"a {kind} file", found=f"a {shown(said)} file")
-    version = table.metadata.get("version", FORMAT_VERSION)
+    check_version(table.metadata, path)
+    return table
+
+
+def check_version(metadata: Mapping[str, Any], path: str | Path) -> None:
+    """Refuse a file whose metadata name a version of the formats that is not known here.
+
+    Raises
+    ------
+    DataError
+        If they do.
+    """
+    version = metadata.get("version", FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
         newer = isinstance(version, (int, float)) and version > FORMAT_VERSION
         raise DataError(
@@ -122,7 +134,6 @@ def read_table(
             found=f"version {shown(version)}"
             + (" (written by a newer leapmodel?)" if newer else ""),
         )
-    return table
 
 
 def kind_of(path: str | Path) -> str:
@@ -373,6 +384,31 @@ def _read_json_lines(path: str | Path, lenient: bool, truncated_ok: bool) -> Tab
             raise bad_lines[0][0]
         if not truncated_ok:
             raise DataError(path, expected="at least one row", found="none")
+    return table_of_lines(path, records, positions, metadata, bad_lines)
+
+
+def table_of_lines(
+    path: str | Path,
+    records: Sequence[Mapping[str, Any]],
+    positions: Sequence[int],
+    metadata: dict[str, Any],
+    bad_lines: Sequence[tuple[DataError, int]] = (),
+) -> Table:
+    """Return the objects on a file's lines as columns; a field that one lacks is empty there.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    records : sequence of mapping
+        The objects.
+    positions : sequence of int
+        The number of each one's line.
+    metadata : dict
+        What the file says about itself.
+    bad_lines : sequence of (DataError, int)
+        As :attr:`Table.bad_lines`.
+    """
     columns = {name: [record.get(name) for record in records] for name in _names_in(records)}
     nulls = {
         name: np.fromiter((value is None for value in values), bool, len(values))
@@ -381,7 +417,7 @@ def _read_json_lines(path: str | Path, lenient: bool, truncated_ok: bool) -> Tab
     frame = pd.DataFrame(
         {name: pd.Series(values, dtype=object) for name, values in columns.items()}
     )
-    return Table(str(path), frame, metadata, np.asarray(positions), "line", nulls, bad_lines)
+    return Table(str(path), frame, metadata, np.asarray(positions), "line", nulls, list(bad_lines))
 
 
 def _refuse_duplicates(frame: pd.DataFrame, source: str | Path) -> None:
@@ -390,7 +426,7 @@ def _refuse_duplicates(frame: pd.DataFrame, source: str | Path) -> None:
         raise DataError(source, expected="each column once", found=f"{duplicated[0]!r} twice")
 
 
-def _names_in(records: list[dict[str, Any]]) -> list[str]:
+def _names_in(records: Sequence[Mapping[str, Any]]) -> list[str]:
     names: dict[str, None] = {}
     for record in records:
         names.update(dict.fromkeys(record))

@@ -84,7 +84,7 @@ def iter_json_lines(
             hint = None if seen_any else _other_format(raw)
             seen_any = True
             try:
-                yield number, _parse_object(path, number, raw, hint)
+                yield number, parse_object(path, number, raw, hint)
             except DataError as error:
                 if hint == _ARRAY:  # what follows may read like lines, but they are not
                     raise
@@ -162,9 +162,27 @@ def _other_format(first_line: bytes) -> str | None:
     return None
 
 
-def _parse_object(
+def parse_object(
     path: str | Path, number: int, raw: bytes, hint: str | None = None
 ) -> dict[str, Any]:
+    """Return the object on one line of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    number : int
+        The line's.
+    raw : bytes
+        The line.
+    hint : str, optional
+        What else the file seems to be, in words.
+
+    Raises
+    ------
+    DataError
+        If the line is not UTF-8, not JSON, or not an object.
+    """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

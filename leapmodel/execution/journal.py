@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.errors import UsageError
 from leapmodel.execution.record import Round
-
-Key = tuple[str, int, str]
-"""A task, the number of its run, and the arm."""
+from leapmodel.execution.settings import first_difference, shown_apart
+from leapmodel.execution.written import Key, checked_rows, read_written
 
 
 class Journal:
@@ -35,7 +34,8 @@ class Journal:
     resume : bool, default False
         Whether to go on with an existing file. Without it, one that exists is refused.
     fixed : iterable of str
-        The metadata that must be the same for a run to go on.
+        The metadata that must be the same for a run to go on; see
+        :mod:`leapmodel.execution.settings`.
 
     Raises
     ------
@@ -43,7 +43,8 @@ class Journal:
         If the file exists and ``resume`` is false, another process writes it, it can't be written,
         or it is the record of a different run.
     DataError
-        If what stands in it is not a rounds file.
+        If what stands in it is not a rounds file, or a line of it is damaged, missing or there
+        twice.
     """
 
     def __init__(
@@ -108,47 +109,28 @@ class Journal:
             ) from None
 
     def _begin(self, metadata: dict[str, Any], fixed: tuple[str, ...]) -> dict[str, Any]:
-        self._file.seek(0)
-        data = self._file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            self._file.truncate(len(whole))
-        lines = whole.splitlines()
-        if not lines:
+        """Write the metadata of a new record, or check the record that is there and read it."""
+        written = read_written(self.path)
+        found = written.metadata
+        if found is not None:
+            self._refuse_another(found, json.loads(json.dumps(metadata)), fixed)
+            self.rows.update(checked_rows(self.path, written))
+        self._file.truncate(written.end)  # not before it is known to be a record
+        if found is None:
             self._append(metadata)
             return metadata
-        found = self._parsed(lines[0], 1)
-        if found.get("leapmodel") != metadata.get("leapmodel"):
-            raise DataError(
-                self.path, line=1, expected="the metadata of a rounds file", found=shown(found)
-            )
-        for name in fixed:
-            ours, theirs = json.loads(json.dumps(metadata.get(name))), found.get(name)
-            if ours != theirs:
-                raise UsageError(
-                    f"{self.path}: was begun with {name} {shown(theirs)}, now it is {shown(ours)}"
-                )
-        for number, line in enumerate(lines[1:], 2):
-            row = self._parsed(line, number)
-            try:
-                self.rows[row["task"], row["run"], row["arm"]].append(row)
-            except KeyError as error:
-                raise DataError(
-                    self.path,
-                    line=number,
-                    column=str(error.args[0]),
-                    expected="a value",
-                    found="none",
-                ) from None
         return found
 
-    def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise DataError(
-                self.path, line=number, expected="a JSON object", found=shown(line.decode("latin1"))
+    def _refuse_another(
+        self, theirs: dict[str, Any], ours: dict[str, Any], fixed: tuple[str, ...]
+    ) -> None:
+        """Refuse the record of a run with other settings."""
+        differs = first_difference(
+            {name: theirs[name] for name in fixed if name in theirs},
+            {name: ours[name] for name in fixed if name in ours},
+        )
+        if differs is not None:
+            before, now = shown_apart(differs.theirs, differs.ours)
+            raise UsageError(
+                f"{self.path}: was begun with {differs.name} {before}, now it is {now}"
             )
-        return row

@@ -137,6 +137,8 @@ def measure(
 ) -> Journal:
     """Record a run in a folder."""
     stalled_s = options.pop("stalled_s", 5)
+    name = options.pop("name", "scripted")
+    tasks = benchmark.tasks(options.get("split", "test"))[:limit]
 
     async def work() -> Journal:
         async with AsyncExitStack() as stack:
@@ -149,9 +151,9 @@ def measure(
             models = Models(
                 await opened(target, "target"),
                 None if draft is None else await opened(draft, "draft"),
-                "scripted",
+                name,
             )
-            plan = Plan(benchmark, benchmark.tasks("test")[:limit], models, depth, **options)
+            plan = Plan(benchmark, tasks, models, depth, **options)
             return await record(plan, folder, resume=resume)
 
     return asyncio.run(work())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -116,8 +118,16 @@ def test_what_exists_is_not_written_over(tmp_path: Path):
 def test_another_runs_record_is_refused(tmp_path: Path):
     with FakeServer(planner()) as target, FakeServer(planner()) as draft:
         measure(tmp_path, PLANNING, target, draft, 2, limit=1)
-        with pytest.raises(UsageError, match="was begun with depth 2, now it is 3"):
-            measure(tmp_path, PLANNING, target, draft, 3, limit=1, resume=True)
+        for depth, changed, said in (
+            (3, {}, "depth 2, now it is 3"),
+            (2, {"name": "b" * 80}, r"draft name 'scripted', now it is 'bbb"),
+            (2, {"mode": "gather"}, "mode 'prefix', now it is 'gather'"),
+        ):
+            with pytest.raises(UsageError, match=rf"was begun with {said}"):
+                measure(
+                    tmp_path, PLANNING, target, draft, depth, limit=1, resume=True,
+                    **changed,
+                )  # fmt: skip
 
 
 def test_a_record_has_one_writer(tmp_path: Path):
@@ -129,9 +139,13 @@ def test_a_record_has_one_writer(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("plain text\n", "line 1: expected a JSON object, found 'plain text'"),
+        ("plain text\n", "line 1: expected a JSON object, found Expecting value at position 1"),
+        ("no line end", "line 1: expected the metadata of a rounds file, found 'no line end'"),
+        ('{"leapmodel":"trace","version":1', "line 1: expected the metadata of a rounds file"),
+        ("\x1f\x8b\x08 packed", "line 1: expected the metadata of a rounds file"),
+        ('{"leapmodel":"rounds","version":7}\n', "expected format version 1, found version 7"),
         ('{"leapmodel":"trace"}\n', "line 1: expected the metadata of a rounds file"),
-        ('{"leapmodel":"rounds","depth":3}\n[]\n', r"line 2: expected a JSON object, found '\[\]'"),
+        ('{"leapmodel":"rounds","depth":3}\n[]\n', r"line 2: expected a JSON object, found \[\]"),
         ('{"leapmodel":"rounds","depth":3}\n{}\n', "line 2, column task: expected a value"),
     ],
 )
@@ -147,10 +161,100 @@ def test_rounds_the_benchmark_cannot_have_made_are_refused(tmp_path: Path):
     with FakeServer(planner()) as target, FakeServer(planner()) as draft:
         measure(tmp_path, PLANNING, target, draft, 2, limit=1)
         path = tmp_path / ROUNDS_NAME
-        last = path.read_text().splitlines()[-1]
-        path.write_text(path.read_text() + last + "\n")
+        last = lines(tmp_path)[-1]
+        last["round"] += 1
+        last["first_step"] += last["committed"]
+        path.write_text(path.read_text() + json.dumps(last) + "\n")
         with pytest.raises(DataError, match="found more rounds"):
             measure(tmp_path, PLANNING, target, draft, 2, limit=1, resume=True)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tasks in both arms."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        measure(folder, PLANNING, target, draft, 1, limit=2)
+    return folder
+
+
+def damaged(recorded: Path, folder: Path, change) -> None:
+    """Go on with a record whose rows were changed, and make sure that nothing else happens."""
+    rows = lines(recorded)
+    change(rows)
+    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    (folder / ROUNDS_NAME).write_text(text)
+    shutil.copy(recorded / TRACE_NAME, folder)
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        try:
+            measure(folder, PLANNING, target, draft, 1, limit=2, resume=True)
+        finally:
+            assert target.finished == 0
+            assert (folder / ROUNDS_NAME).read_text() == text
+            assert (folder / TRACE_NAME).read_bytes() == (recorded / TRACE_NAME).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("committed", None, "column committed: expected a value, found nothing"),
+        ("committed", "2", "column committed: expected a whole number >= 0, found the text '2'"),
+        ("committed", 7, "column committed: expected accepted or accepted"),
+        ("verifications", None, "column verifications: expected a value, found nothing"),
+        ("verifications", "x", "column verifications: expected a list of objects"),
+        ("verifications", [{}], r"column verifications\[0\]"),
+        ("verifications", [], "column committed: expected the verifications of status used"),
+        ("task", ["a"], "column task: expected text"),
+        ("clock_s", "x", "column clock_s: expected a number >= 0, found the text 'x'"),
+        ("clock_s", None, "column clock_s: expected a value, found nothing"),
+        ("run", "0", "column run: expected a whole number >= 0, found the text '0'"),
+        ("run", None, "column run: expected a value, found nothing"),
+        ("arm", "other", "column arm: expected sequential or speculative, found the text 'other'"),
+        ("first_step", 5, "column first_step: expected"),
+    ],
+)
+def test_a_row_that_is_no_round_is_named(
+    recorded: Path, tmp_path: Path, name: str, value: object, said: str
+):
+    with pytest.raises(DataError, match=rf"{ROUNDS_NAME}: line 3, {said}"):
+        damaged(recorded, tmp_path, lambda rows: rows[2].update({name: value}))
+
+
+def test_a_row_that_lacks_a_field_is_named(recorded: Path, tmp_path: Path):
+    with pytest.raises(DataError, match="line 3, column committed: expected a value, found noth"):
+        damaged(recorded, tmp_path, lambda rows: rows[2].pop("committed"))
+    said = r"line 3, column verifications\[0\].action: expected a value or null, found nothing"
+    with pytest.raises(DataError, match=said):
+        damaged(recorded, tmp_path, lambda rows: rows[2]["verifications"][0].pop("action"))
+
+
+def test_a_line_that_is_missing_or_there_twice_is_named(recorded: Path, tmp_path: Path):
+    with pytest.raises(DataError, match=r"line 3, column round: expected rounds without a gap"):
+        damaged(recorded, tmp_path, lambda rows: rows.pop(2))
+    with pytest.raises(DataError, match=r"column round: expected each \(task, run, arm, round\) o"):
+        damaged(recorded, tmp_path, lambda rows: rows.insert(2, rows[2]))
+    said = "line 3, column round: expected 1, as rounds are written in their order, found 2"
+    with pytest.raises(DataError, match=said):
+        damaged(recorded, tmp_path, lambda rows: rows.insert(2, rows.pop(3)))
+
+
+def test_a_long_record_is_read_in_seconds(recorded: Path, tmp_path: Path):
+    """Timed against the same record a quarter as long, as machines differ."""
+    about, *rows = lines(recorded)
+
+    def seconds(copies: int) -> float:
+        path = tmp_path / f"{copies}.jsonl"
+        with open(path, "w") as file:
+            file.write(json.dumps(about) + "\n")
+            for run in range(copies):
+                file.writelines(json.dumps({**row, "run": run}) + "\n" for row in rows)
+        began = time.process_time()
+        with Journal(path, about, resume=True) as journal:
+            assert sum(map(len, journal.rows.values())) == copies * len(rows)
+        return time.process_time() - began
+
+    short = seconds(1_000 // len(rows))
+    assert seconds(4_000 // len(rows)) < 8 * short + 0.5
 
 
 @pytest.mark.parametrize("room", [700, 2_500, 9_000])
