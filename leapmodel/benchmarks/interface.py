@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
@@ -152,6 +152,30 @@ def all_tasks(benchmark: Benchmark) -> dict[str, Task]:
     """Return the tasks of every split by name."""
     splits: tuple[Split, ...] = ("test", "train", "teacher")
     return {task.name: task for split in splits for task in benchmark.tasks(split)}
+
+
+def tasks_sha256(tasks: Iterable[Task]) -> str:
+    """Return a hash of the tasks' names and texts, in their order.
+
+    Examples
+    --------
+    >>> tasks_sha256([Task("a", "do it")])[:12]
+    'b1ff3a88b261'
+    """
+    said = json.dumps([[task.name, task.text] for task in tasks], ensure_ascii=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def about_benchmark(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what a record says of a benchmark: name, settings, and a hash of all its tasks.
+
+    The settings name a file of tasks, not what stands in it; the hash tells that it has changed.
+    """
+    return {
+        "name": benchmark.name,
+        "settings": benchmark.settings,
+        "tasks_sha256": tasks_sha256(all_tasks(benchmark).values()),
+    }
 
 
 def task_named(benchmark: Benchmark, name: str) -> Task:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.benchmarks import Benchmark, Split, Task
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.journal import Journal
@@ -42,6 +42,8 @@ class Plan:
         Whether to empty prefix caches before each arm, and fail if a server can't.
     concurrency : int
         Tasks at a time; more than one only to collect actions, since it spoils the timing.
+    split : str or None
+        Which of the benchmark's splits the tasks are of, if they are of one.
     extra : dict
         More columns of every row.
     """
@@ -55,6 +57,7 @@ class Plan:
     mode: Mode = "prefix"
     reset_caches: bool = True
     concurrency: int = 1
+    split: Split | None = None
     extra: dict[str, Any] | None = None
 
 

@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine, about_versions
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.record import Round
+from leapmodel.files import atomic_path
 
 ROUNDS_NAME = "rounds.jsonl"
 TRACE_NAME = "trace.jsonl"
 FORMAT_VERSION = 1
-_FIXED = ("benchmark", "target", "draft", "depth", "mode", "concurrency")
+FIXED = (
+    "benchmark",
+    "split",
+    "target",
+    "draft",
+    "depth",
+    "mode",
+    "reset_caches",
+    "concurrency",
+    "online",
+)
 """What must be the same for a run to go on."""
 
 Journalled = Callable[[Journal], None]
@@ -65,13 +77,10 @@ async def record(
         As :func:`~leapmodel.execution.protocol.carry_out` and
         :class:`~leapmodel.execution.journal.Journal`.
     """
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: can't make this folder ({error.strerror})") from None
+    place = made_folder(folder)
+    refuse_others(place, [TRACE_NAME])
     metadata = {**await describe_run(plan), **(about or {})}
-    with Journal(place / ROUNDS_NAME, metadata, resume=resume, fixed=_FIXED) as journal:
+    with Journal(place / ROUNDS_NAME, metadata, resume=resume, fixed=FIXED) as journal:
         if opened is not None:
             opened(journal)
         with TraceFile(place / TRACE_NAME, journal) as trace:
@@ -85,20 +94,90 @@ async def record(
     return journal
 
 
+def made_folder(folder: str | Path) -> Path:
+    """Return a folder, which is made if it does not exist.
+
+    Raises
+    ------
+    UsageError
+        If it can't be made.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: can't make this folder ({error.strerror})") from None
+    return place
+
+
+def refuse_others(place: Path, names: Iterable[str]) -> None:
+    """Refuse to write over files that no record in this folder has made.
+
+    Parameters
+    ----------
+    place : Path
+    names : iterable of str
+        The files that a run writes beside its rounds, each made anew from them.
+
+    Raises
+    ------
+    UsageError
+        If one holds something and there are no rounds that it can have been made from, or it is
+        the trace of another record.
+    """
+    rounds = _first_line(place / ROUNDS_NAME)
+    for name in names:
+        path = place / name
+        if not path.is_dir() and not _first_line(path):
+            continue
+        if not rounds.endswith(b"\n"):
+            raise UsageError(
+                f"{path}: exists already, without a {ROUNDS_NAME} that it belongs to; name another"
+                " folder"
+            )
+        if name == TRACE_NAME and not _is_trace_of(_first_line(path), rounds):
+            raise UsageError(
+                f"{path}: is not the trace of {ROUNDS_NAME} beside it, and would be lost; move it"
+                " away"
+            )
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.readline()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise UsageError(f"{path}: can't read it ({error.strerror})") from None
+
+
+def _is_trace_of(trace: bytes, rounds: bytes) -> bool:
+    """Return whether the first line of a trace was copied from that of the rounds."""
+    try:
+        copied, said = json.loads(trace), json.loads(rounds)
+        return copied["leapmodel"] == "trace" and copied.get("begun") == said.get("begun")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
 class TraceFile:
-    """The sequential arm as a trace, one line a step; begun anew from the journal each time."""
+    """The sequential arm as a trace, one line a step; begun anew from the journal each time.
+
+    What stood there is replaced once the new beginning is written whole.
+    """
 
     def __init__(self, path: Path, journal: Journal) -> None:
         self._path = path
         about = {k: v for k, v in journal.metadata.items() if k not in ("depth", "draft", "mode")}
+        with atomic_path(path) as beginning, open(beginning, "w", encoding="utf-8") as file:
+            file.write(_line({**about, "leapmodel": "trace", "origin": "measured"}))
+            for rows in journal.rows.values():
+                file.writelines(_line(sequential_step(row)) for row in rows if _is_step(row))
         try:
-            self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
         except OSError as error:
             raise UsageError(f"{path}: can't write it ({error.strerror})") from None
-        self._write({**about, "leapmodel": "trace", "origin": "measured"})
-        for rows in journal.rows.values():
-            for row in rows:
-                self.add(row)
 
     def __enter__(self) -> TraceFile:
         return self
@@ -108,16 +187,22 @@ class TraceFile:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append the step that a round is, if it is one of the sequential arm."""
-        if row["arm"] == "sequential":
-            self._write(sequential_step(row))
-
-    def _write(self, line: Mapping[str, Any]) -> None:
+        if not _is_step(row):
+            return
         try:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._file.write(_line(sequential_step(row)))
         except OSError as error:
             raise UsageError(
                 f"{self._path}: can't write it ({error.strerror}); --resume makes it anew"
             ) from None
+
+
+def _is_step(row: Mapping[str, Any]) -> bool:
+    return bool(row["arm"] == "sequential")
+
+
+def _line(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, separators=(",", ":")) + "\n"
 
 
 def sequential_step(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,13 +239,15 @@ async def describe_run(plan: Plan) -> dict[str, Any]:
         "origin": "measured",
         "source": f"the {plan.benchmark.name} benchmark, {len(plan.tasks)} tasks",
         "target_model": models.target.model,
-        "benchmark": {"name": plan.benchmark.name, "settings": plan.benchmark.settings},
+        "benchmark": about_benchmark(plan.benchmark),
+        **({} if plan.split is None else {"split": plan.split}),
         "target": _about_endpoint(models.target),
         "draft": None
         if models.draft is None
         else {**_about_endpoint(models.draft), "name": models.draft_name},
         "depth": plan.depth,
         "mode": plan.mode,
+        "reset_caches": plan.reset_caches,
         "terminal": plan.benchmark.terminal,
         "concurrency": plan.concurrency,
         "engine": await models.target.version(),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.journal import Journal
@@ -117,17 +118,79 @@ def test_what_exists_is_not_written_over(tmp_path: Path):
 
 def test_another_runs_record_is_refused(tmp_path: Path):
     with FakeServer(planner()) as target, FakeServer(planner()) as draft:
-        measure(tmp_path, PLANNING, target, draft, 2, limit=1)
+        measure(tmp_path, PLANNING, target, draft, 2, limit=1, split="test")
         for depth, changed, said in (
             (3, {}, "depth 2, now it is 3"),
             (2, {"name": "b" * 80}, r"draft name 'scripted', now it is 'bbb"),
+            (2, {"reset_caches": False}, "reset_caches True, now it is False"),
             (2, {"mode": "gather"}, "mode 'prefix', now it is 'gather'"),
+            (2, {"split": "train"}, "split 'test', now it is 'train'"),
         ):
             with pytest.raises(UsageError, match=rf"was begun with {said}"):
                 measure(
                     tmp_path, PLANNING, target, draft, depth, limit=1, resume=True,
-                    **changed,
+                    **{"split": "test", **changed},
                 )  # fmt: skip
+
+
+def test_a_file_of_tasks_that_has_changed_is_refused(tmp_path: Path):
+    listed, folder = tmp_path / "tasks.txt", tmp_path / "out"
+
+    def go_on(**options: bool) -> None:
+        benchmark = PlanningBenchmark(tasks_file=listed)
+        with FakeServer("<tool>TERMINATE</tool>") as target:
+            measure(folder, benchmark, target, None, 0, limit=2, arms=("sequential",), **options)
+
+    listed.write_text("\n".join(f"Given picture {i}, how to get its class?" for i in range(20)))
+    go_on()
+    go_on(resume=True)
+    listed.write_text(listed.read_text().replace("picture 3", "picture 33"))
+    with pytest.raises(UsageError, match="was begun with benchmark tasks_sha256 '"):
+        go_on(resume=True)
+
+
+def test_a_record_that_states_less_is_gone_on_with(recorded: Path, tmp_path: Path):
+    about, *rows = lines(recorded)
+    for name in ("split", "reset_caches"):
+        about.pop(name, None)
+    del about["benchmark"]["tasks_sha256"]
+    written = [about, *rows[:-1]]
+    (tmp_path / ROUNDS_NAME).write_text("".join(json.dumps(row) + "\n" for row in written))
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        measure(tmp_path, PLANNING, target, draft, 1, limit=2, resume=True, split="test")
+    assert stable(lines(tmp_path)[1:]) == stable(rows)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_trace_that_no_record_made_is_not_written_over(tmp_path: Path, resume: bool):
+    (tmp_path / TRACE_NAME).write_text(text := '{"task":"mine","step":0,"gen_s":1}\n')
+    with FakeServer(planner()) as target:
+
+        def go_on() -> None:
+            options = {"limit": 1, "arms": ("sequential",), "resume": resume}
+            measure(tmp_path, PLANNING, target, None, 0, **options)
+
+        said = rf"{TRACE_NAME}: exists already, without a {ROUNDS_NAME} that it belongs to"
+        with pytest.raises(UsageError, match=said):
+            go_on()
+        assert not (tmp_path / ROUNDS_NAME).exists()
+        assert (tmp_path / TRACE_NAME).read_text() == text
+        (tmp_path / TRACE_NAME).write_text("")
+        go_on()
+    assert read_trace(tmp_path / TRACE_NAME).n_tasks == 1
+
+
+def test_another_trace_beside_the_rounds_is_not_written_over(recorded: Path, tmp_path: Path):
+    shutil.copy(recorded / ROUNDS_NAME, tmp_path)
+    for text in ('{"task":"mine","step":0,"gen_s":1}\n', '{"leapmodel":"trace","begun":"x"}\n'):
+        (tmp_path / TRACE_NAME).write_text(text)
+        with (
+            FakeServer(planner()) as target,
+            FakeServer(planner()) as draft,
+            pytest.raises(UsageError, match=r"is not the trace of rounds\.jsonl beside it"),
+        ):
+            measure(tmp_path, PLANNING, target, draft, 1, limit=2, resume=True)
+        assert (tmp_path / TRACE_NAME).read_text() == text
 
 
 def test_a_record_has_one_writer(tmp_path: Path):

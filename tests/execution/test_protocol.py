@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from leapmodel.errors import EngineError
+from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.fake.server import FakeServer, Fault
+from leapmodel.execution.journal import Journal
 
 from .scripted import PLANNING, measure, planner, rounds_of
 
@@ -31,6 +32,29 @@ def test_without_a_reset_the_second_arm_would_find_the_firsts_cache(tmp_path: Pa
     first = rounds_of(journal, "speculative")[0]
     assert first["verifications"][0]["cached_tokens"] > 0
     assert "prefix caches were not reset before each arm" in journal.metadata["warnings"]
+
+
+def test_whether_caches_are_reset_stays_as_it_was(tmp_path: Path):
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        for begun, folder in ((True, tmp_path / "a"), (False, tmp_path / "b")):
+            measure(folder, PLANNING, target, draft, 2, limit=1, reset_caches=begun)
+            with pytest.raises(UsageError, match=f"with reset_caches {begun}, now it is"):
+                measure(
+                    folder, PLANNING, target, draft, 2, limit=2, reset_caches=not begun, resume=True
+                )
+
+
+def test_a_record_keeps_to_its_split(tmp_path: Path):
+    with FakeServer("<tool>TERMINATE</tool>") as target:
+
+        def go_on(split: str, limit: int) -> Journal:
+            options = {"arms": ("sequential",), "split": split, "resume": True}
+            return measure(tmp_path, PLANNING, target, None, 0, limit=limit, **options)
+
+        assert go_on("train", 2).metadata["split"] == "train"
+        with pytest.raises(UsageError, match="was begun with split 'train', now it is 'test'"):
+            go_on("test", 2)
+        assert len(go_on("train", 3).rows) == 3
 
 
 class Busy(FakeServer):
