@@ -7,11 +7,12 @@ a new path, and the next batch proposes with it. So no batch is served by anythi
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -20,8 +21,9 @@ import pandas as pd
 
 from leapmodel.actions import same_action
 from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.benchmarks.interface import tasks_sha256
 from leapmodel.bootstrap import ratio_with_error
-from leapmodel.errors import DataError, UsageError
+from leapmodel.errors import DataError, UsageError, shown
 from leapmodel.execution.commands import write_json
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint
@@ -29,7 +31,15 @@ from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.record import Round
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, TraceFile, describe_run
+from leapmodel.execution.recording import (
+    FIXED,
+    ROUNDS_NAME,
+    TRACE_NAME,
+    TraceFile,
+    describe_run,
+    made_folder,
+    refuse_others,
+)
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.rounds import Rounds
 
@@ -83,6 +93,8 @@ class Stream:
         Contexts of other tasks, with the target's actions, to score each version on.
     seed : int
         Of what is drawn from earlier batches.
+    training : mapping
+        What decides how ``train`` trains, as JSON; a stream goes on only with the same.
     """
 
     plan: Plan
@@ -91,6 +103,7 @@ class Stream:
     train: Trainer
     heldout: Sequence[Context] = ()
     seed: int = 0
+    training: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def run_online(
@@ -127,21 +140,17 @@ async def run_online(
         If a server or the training fails; ``resume`` goes on from there.
     """
     plan, draft = stream.plan, stream.plan.models.draft
-    if draft is None or not 1 <= stream.batches <= len(plan.tasks):
-        raise UsageError(
-            f"online: expected a draft and at most {len(plan.tasks)} batches,"
-            f" found {stream.batches}"
-        )
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    about = {
-        **await describe_run(plan),
-        "online": {"method": stream.method, "batches": stream.batches, "seed": stream.seed},
-    }
+    if draft is None:
+        raise UsageError("online: expected a draft, found none")
+    require_batches(stream.batches, plan.tasks)
+    place = made_folder(folder)
+    adapters = sorted(one.name for one in place.glob("version-*"))
+    refuse_others(place, [TRACE_NAME, VERSIONS_NAME, *adapters])
+    about = {**await describe_run(plan), "online": _about_stream(stream)}
     base = draft.model
-    fixed = ("benchmark", "target", "depth", "mode", "online")
+    batches = _split(plan.tasks, stream.batches)
     with (
-        Journal(place / ROUNDS_NAME, about, resume=resume, fixed=fixed) as journal,
+        Journal(place / ROUNDS_NAME, about, resume=resume, fixed=FIXED) as journal,
         TraceFile(place / TRACE_NAME, journal) as trace,
     ):
 
@@ -150,12 +159,12 @@ async def run_online(
             if observe is not None:
                 observe(finished)
 
+        _refuse_moved_tasks(journal, batches)
         versions = _read_versions(place / VERSIONS_NAME)
         if not versions:
             versions.append(Version(0, None, 0, 0.0, *await _agreement(stream, draft)))
             write_json(place / VERSIONS_NAME, [asdict(versions[0])])
             updated(versions[0])
-        batches = _split(plan.tasks, stream.batches)
         for number, tasks in enumerate(batches):
             await _serve(draft, place, base, versions[number])
             models = Models(plan.models.target, draft, f"version {number}")
@@ -170,6 +179,53 @@ async def run_online(
             write_json(place / VERSIONS_NAME, [asdict(version) for version in versions])
             updated(versions[-1])
     return versions
+
+
+def require_batches(batches: int, tasks: Sequence[Task]) -> None:
+    """Refuse more batches than there are tasks.
+
+    Raises
+    ------
+    UsageError
+        Naming the option.
+    """
+    if not 1 <= batches <= len(tasks):
+        raise UsageError(
+            f"--batches: expected at most {len(tasks)}, one for each task, found {batches}"
+        )
+
+
+def _about_stream(stream: Stream) -> dict[str, Any]:
+    """Return what a stream must have in common with the one that it goes on with.
+
+    Its tasks belong to it, in their order: others would come in other batches, and be served by
+    other versions.
+    """
+    scored = [
+        (one.task.name, one.run, one.step, one.draft.sha256(), one.action) for one in stream.heldout
+    ]
+    return {
+        "method": stream.method,
+        "batches": stream.batches,
+        "seed": stream.seed,
+        "tasks": len(stream.plan.tasks),
+        "tasks_sha256": tasks_sha256(stream.plan.tasks),
+        "heldout_sha256": hashlib.sha256(json.dumps(scored).encode()).hexdigest(),
+        **stream.training,
+    }
+
+
+def _refuse_moved_tasks(journal: Journal, batches: Sequence[Sequence[Task]]) -> None:
+    """Refuse tasks that were served in another batch; older records state no list of them."""
+    batch_of = {task.name: number for number, tasks in enumerate(batches) for task in tasks}
+    for (task, _, _), rows in journal.rows.items():
+        before, now = rows[0].get("batch"), batch_of.get(task)
+        if before != now:
+            where = "in none" if now is None else f"in batch {now}"
+            raise UsageError(
+                f"{journal.path}: {task} was served in batch {before}, now it would be {where}:"
+                " expected the same tasks in the same order"
+            )
 
 
 def committed_pairs(
@@ -247,7 +303,41 @@ def _read_versions(path: Path) -> list[Version]:
     if not path.exists():
         return []
     try:
-        said: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        return [Version(**one) for one in said]
-    except (ValueError, TypeError):
-        raise DataError(path, expected="the versions of a stream", found="something else") from None
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise DataError(path, expected="a JSON array", found="something else") from None
+    if not isinstance(said, list):
+        raise DataError(path, expected="a JSON array of versions", found=shown(said))
+    return [_version(path, number, one) for number, one in enumerate(said)]
+
+
+def _version(path: Path, number: int, said: object) -> Version:
+    """Return a version that a file lists, or say in which of its fields it is none."""
+    if not isinstance(said, dict):
+        raise DataError(path, row=number + 1, expected="a JSON object", found=shown(said))
+    numbers = "a number or null"
+    wanted: dict[str, tuple[str, bool]] = {
+        "number": (str(number), said.get("number") == number),
+        "adapter": ("a folder's name or null", _is_folder_name(said.get("adapter"))),
+        "pairs": ("a whole number", type(said.get("pairs")) is int),
+        "update_s": ("a number", _is_number(said.get("update_s"))),
+        "agreement": (numbers, said.get("agreement") is None or _is_number(said["agreement"])),
+        "agreement_se": (
+            numbers,
+            said.get("agreement_se") is None or _is_number(said["agreement_se"]),
+        ),
+    }
+    for name, (expected, fits) in wanted.items():
+        if not fits:
+            raise DataError(
+                path, row=number + 1, column=name, expected=expected, found=shown(said.get(name))
+            )
+    return Version(*(said.get(name) for name in wanted))  # type: ignore[arg-type]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_folder_name(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value == Path(value).name != "")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from leapmodel.benchmarks import Task
 from leapmodel.benchmarks.planning.prompts import answer
-from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.contexts import contexts_of
+from leapmodel.errors import DataError, EngineError, UsageError
+from leapmodel.execution.contexts import Context, contexts_of
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.loop import Models
@@ -23,6 +26,7 @@ from leapmodel.trace import Trace
 from .scripted import PLANNING, planner
 
 TASKS = PLANNING.tasks("test")[:12]
+TRAINING = {"base": "x", "train_options": []}
 HELD_OUT = PLANNING.tasks("test")[12:16]
 
 
@@ -59,7 +63,17 @@ class Pupil:
         self.trained.append((keys, folder.name, None if previous is None else previous.name))
 
 
-def stream(folder: Path, pupil: Pupil, method: str, batches: int = 4, resume: bool = False):
+def stream(
+    folder: Path,
+    pupil: Pupil,
+    method: str,
+    batches: int = 4,
+    resume: bool = False,
+    tasks: Sequence[Task] = TASKS,
+    scored: Sequence[Context] | None = None,
+    served: str | None = None,
+    training: Mapping[str, Any] = TRAINING,
+):
     with FakeServer(planner()) as target, FakeServer(pupil.says) as draft:
 
         async def work():
@@ -68,8 +82,10 @@ def stream(folder: Path, pupil: Pupil, method: str, batches: int = 4, resume: bo
                     await stack.enter_async_context(Endpoint(server.url, "fake"))
                     for server in (target, draft)
                 ]
-                plan = Plan(PLANNING, TASKS, Models(opened[0], opened[1]), 2)
-                what = Stream(plan, batches, method, pupil.train, heldout())
+                opened[1].model = served or opened[1].model
+                plan = Plan(PLANNING, tasks, Models(opened[0], opened[1]), 2)
+                on = heldout() if scored is None else scored
+                what = Stream(plan, batches, method, pupil.train, on, training=training)
                 return await run_online(what, folder, resume=resume)
 
         return asyncio.run(work()), sorted({request.model for request in draft.requests})
@@ -143,5 +159,94 @@ def test_another_stream_is_refused(tmp_path: Path):
     stream(tmp_path, Pupil(), "retrain")
     with pytest.raises(UsageError, match="was begun with online"):
         stream(tmp_path, Pupil(), "continual", resume=True)
-    with pytest.raises(UsageError, match="at most 12 batches, found 13"):
+    with pytest.raises(
+        UsageError, match="--batches: expected at most 12, one for each task, found"
+    ):
         stream(tmp_path / "x", Pupil(), "retrain", batches=13)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"tasks": TASKS[:8]}, "online tasks 12, now it is 8"),
+        ({"tasks": TASKS[::-1]}, "online tasks_sha256 '"),
+        ({"scored": heldout()[1:]}, "online heldout_sha256 '"),
+        ({"served": "version-01"}, "draft model 'fake', now it is 'version-01'"),
+        ({"training": {"base": "y", "train_options": []}}, "online base 'x', now it is 'y'"),
+        (
+            {"training": {"base": "x", "train_options": ["--epochs", "1"]}},
+            r"online train_options \[\], now it is \['--epochs', '1'\]",
+        ),
+    ],
+)
+def test_a_stream_goes_on_only_as_it_was_begun(tmp_path: Path, changed: dict, said: str):
+    pupil = Pupil()
+    pupil.fail_at = 1
+    with pytest.raises(EngineError, match="killed"):
+        stream(tmp_path, pupil, "retrain")
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.json*")}
+    with pytest.raises(UsageError, match=f"was begun with {said}"):
+        stream(tmp_path, pupil, "retrain", resume=True, **changed)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
+
+
+def test_a_stream_that_states_less_goes_on(tmp_path: Path):
+    pupil = Pupil()
+    pupil.fail_at = 1
+    with pytest.raises(EngineError, match="killed"):
+        stream(tmp_path, pupil, "retrain")
+    path = tmp_path / "rounds.jsonl"
+    first, rest = path.read_text().split("\n", 1)
+    about = json.loads(first)
+    about["online"] = {name: about["online"][name] for name in ("method", "batches", "seed")}
+    path.write_text(json.dumps(about) + "\n" + rest)
+    with pytest.raises(UsageError, match="was served in batch 0, now it would be in batch 1"):
+        stream(tmp_path, pupil, "retrain", resume=True, tasks=TASKS[:8])
+    with pytest.raises(UsageError, match="was served in batch 0, now it would be in none"):
+        stream(tmp_path, pupil, "retrain", resume=True, tasks=TASKS[4:])
+    versions, _ = stream(tmp_path, pupil, "retrain", resume=True)
+    assert len(versions) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda said: said[1].update(adapter=7), "row 2, column adapter: expected a folder's name"),
+        (lambda said: said[1].update(adapter="../x"), "row 2, column adapter: expected a folder's"),
+        (
+            lambda said: said[1].pop("pairs"),
+            "row 2, column pairs: expected a whole number, found N",
+        ),
+        (lambda said: said[0].update(update_s="1"), "row 1, column update_s: expected a number"),
+        (
+            lambda said: said[0].update(agreement=[]),
+            "row 1, column agreement: expected a number or",
+        ),
+        (lambda said: said.pop(0), "row 1, column number: expected 0, found 1"),
+        (lambda said: said.insert(0, 3), "row 1: expected a JSON object, found 3"),
+    ],
+)
+def test_versions_of_a_wrong_shape_are_named(
+    tmp_path: Path, change: Callable[[list], None], said: str
+):
+    pupil = Pupil()
+    pupil.fail_at = 1
+    with pytest.raises(EngineError, match="killed"):
+        stream(tmp_path, pupil, "retrain")
+    path = tmp_path / "versions.json"
+    versions = json.loads(path.read_text())
+    change(versions)
+    path.write_text(json.dumps(versions))
+    with pytest.raises(DataError, match=f"versions.json: {said}"):
+        stream(tmp_path, pupil, "retrain", resume=True)
+
+
+@pytest.mark.parametrize("name", ["versions.json", "trace.jsonl", "version-01"])
+def test_what_another_stream_left_is_not_taken_for_its_own(tmp_path: Path, name: str):
+    if name == "version-01":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_text("[]\n")
+    with pytest.raises(UsageError, match=f"{name}: exists already, without a rounds.jsonl"):
+        stream(tmp_path, Pupil(), "retrain", resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
