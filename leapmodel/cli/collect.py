@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 import click
 
+from leapmodel.benchmarks import Split
 from leapmodel.cli.engine import (
     ChosenBenchmark,
     ServedModel,
@@ -14,6 +15,7 @@ from leapmodel.cli.engine import (
     stalled_option,
     target_options,
 )
+from leapmodel.cli.options import folder_option
 from leapmodel.cli.run import Shown, report
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
@@ -42,18 +44,12 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
 )
 @click.option("--no-reset", is_flag=True, help="Leave the server's prefix cache as it is.")
 @click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FOLDER",
-    help=f"For {ROUNDS_NAME} and {TRACE_NAME}.",
-)
+@folder_option(f"For {ROUNDS_NAME} and {TRACE_NAME}.")
 def command(
     target: ServedModel,
     stalled_s: float,
     chosen: ChosenBenchmark,
-    split: str,
+    split: Split,
     concurrency: int,
     no_reset: bool,
     resume: bool,
@@ -74,6 +70,7 @@ def command(
                 ("sequential",),
                 reset_caches=not no_reset,
                 concurrency=concurrency,
+                split=split,
             )
             with Shown(plan) as shown:
                 return await record(

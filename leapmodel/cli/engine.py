@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -104,9 +104,9 @@ class ChosenBenchmark:
             settings["target_tokens"] = self.target_tokens
         return load_benchmark(self.name, **settings)
 
-    def tasks(self, benchmark: Benchmark, split: str) -> list[Task]:
+    def tasks(self, benchmark: Benchmark, split: Split) -> list[Task]:
         """Return the tasks of a split, or the first of them."""
-        tasks = benchmark.tasks(cast("Split", split))
+        tasks = benchmark.tasks(split)
         if not tasks:
             raise UsageError(f"the benchmark {benchmark.name} has no {split} tasks")
         return tasks[: self.limit]

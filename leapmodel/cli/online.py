@@ -21,12 +21,19 @@ from leapmodel.cli.engine import (
     stalled_option,
     target_options,
 )
+from leapmodel.cli.options import depth_option, folder_option
 from leapmodel.cli.run import Shown
 from leapmodel.cli.screen import console
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.loop import Models
-from leapmodel.execution.online import VERSIONS_NAME, Method, Stream, Version, run_online
+from leapmodel.execution.online import (
+    VERSIONS_NAME,
+    Method,
+    Stream,
+    Version,
+    run_online,
+)
 from leapmodel.execution.protocol import ARMS, Plan
 from leapmodel.execution.record import Arm
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
@@ -47,7 +54,7 @@ from leapmodel.trace import read_trace
     metavar="MODEL",
     help="The model that the draft's server serves, to train adapters of.",
 )
-@click.option("--k", "depth", type=click.IntRange(min=1), default=3, show_default=True)
+@depth_option("Proposals a round, at most.")
 @click.option("--batches", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
     "--method",
@@ -72,13 +79,7 @@ from leapmodel.trace import read_trace
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FOLDER",
-    help=f"For {ROUNDS_NAME}, {TRACE_NAME}, {VERSIONS_NAME} and the adapters.",
-)
+@folder_option(f"For {ROUNDS_NAME}, {TRACE_NAME}, {VERSIONS_NAME} and the adapters.")
 def command(
     target: ServedModel,
     stalled_s: float,
@@ -131,10 +132,10 @@ def command(
         async with AsyncExitStack() as stack:
             target_endpoint = await target.open(stack, stalled_s)
             draft_endpoint = await draft.open(stack, stalled_s, beside=target)
-            plan = Plan(
-                benchmark, tasks, Models(target_endpoint, draft_endpoint, draft.name), depth, arms
-            )
-            stream = Stream(plan, batches, method, train, contexts, seed)
+            models = Models(target_endpoint, draft_endpoint, draft.name)
+            plan = Plan(benchmark, tasks, models, depth, arms, split="train")
+            training = {"base": base, "train_options": more}
+            stream = Stream(plan, batches, method, train, contexts, seed, training)
             with Shown(plan) as shown:
                 return await run_online(
                     stream, output, resume=resume, observe=shown.round, updated=_said
@@ -146,7 +147,8 @@ def command(
         console().print(
             online_curve(rounds, [asdict(one) for one in versions]).summary(), soft_wrap=True
         )
-    click.echo(f"recorded in {output}/{ROUNDS_NAME} and {output}/{VERSIONS_NAME}")
+    place = Path(output)
+    click.echo(f"recorded in {place / ROUNDS_NAME} and {place / VERSIONS_NAME}")
 
 
 def _said(version: Version) -> None:

@@ -84,6 +84,32 @@ def question_options(function: F) -> F:
     return function
 
 
+def depth_option(explained: str) -> Callable[[F], F]:
+    """Return the option ``--k`` of the commands that run at one depth."""
+    return click.option(
+        "--k",
+        "depth",
+        type=click.IntRange(min=1, max=DEEPEST),
+        default=3,
+        show_default=True,
+        help=explained,
+    )
+
+
+def folder_option(explained: str) -> Callable[[F], F]:
+    """Return the option ``-o`` of the commands that write a folder."""
+    return click.option(
+        "-o", "--output", required=True, metavar="FOLDER", callback=_named, help=explained
+    )
+
+
+def _named(context: click.Context, option: click.Parameter, given: str) -> str:
+    """Refuse an empty name, as an unset variable leaves: it would be the current folder."""
+    if not given.strip():
+        raise UsageError(f"--output: expected the name of a folder, found {given!r}")
+    return given
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 plot_option = click.option(
     "--plot", type=click.Path(dir_okay=False), help="Save a picture there (.png, .pdf, .svg)."

@@ -18,7 +18,7 @@ from leapmodel.cli.engine import (
     stalled_option,
     target_options,
 )
-from leapmodel.cli.options import refuse_own_input
+from leapmodel.cli.options import depth_option, refuse_own_input
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
 from leapmodel.execution.contexts import contexts_of
@@ -34,14 +34,7 @@ from leapmodel.trace import read_trace
 @stalled_option
 @draft_options
 @benchmark_options
-@click.option(
-    "--k",
-    "depth",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Ask the target 1 to k + 1 things at once.",
-)
+@depth_option("Ask the target 1 to k + 1 things at once.")
 @click.option(
     "--batches",
     type=click.IntRange(min=2),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import click
 
+from leapmodel.benchmarks import Split
 from leapmodel.cli.engine import (
     ChosenBenchmark,
     ServedModel,
@@ -16,6 +18,7 @@ from leapmodel.cli.engine import (
     stalled_option,
     target_options,
 )
+from leapmodel.cli.options import depth_option, folder_option
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import ARMS, Plan
@@ -28,14 +31,7 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
 @stalled_option
 @draft_options
 @benchmark_options
-@click.option(
-    "--k",
-    "depth",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Proposals a round, at most.",
-)
+@depth_option("Proposals a round, at most.")
 @click.option(
     "--tasks",
     "split",
@@ -70,16 +66,14 @@ from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
     help="Leave the servers' prefix caches as they are (the record says so).",
 )
 @click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
-@click.option(
-    "-o", "--output", required=True, metavar="FOLDER", help=f"For {ROUNDS_NAME} and {TRACE_NAME}."
-)
+@folder_option(f"For {ROUNDS_NAME} and {TRACE_NAME}.")
 def command(
     target: ServedModel,
     stalled_s: float,
     draft: ServedModel,
     chosen: ChosenBenchmark,
     depth: int,
-    split: str,
+    split: Split,
     arm: str,
     passes: int,
     gather: bool,
@@ -114,6 +108,7 @@ def command(
                     run=number,
                     mode="gather" if gather else "prefix",
                     reset_caches=not no_reset,
+                    split=split,
                 )
                 with Shown(plan) as shown:
                     journal = await record(
@@ -176,14 +171,19 @@ class Shown:
 def report(journal: Journal, output: str) -> None:
     """Say what was recorded, arm by arm."""
     for arm in ARMS:
-        runs = [rows for (_, _, found), rows in journal.rows.items() if found == arm]
-        if not runs:
+        of_arm = {key: rows for key, rows in journal.rows.items() if key[2] == arm}
+        if not of_arm:
             continue
+        tasks, passes = ({key[part] for key in of_arm} for part in (0, 1))
+        runs = of_arm.values()
         steps = sum(row["committed"] for rows in runs for row in rows)
         rounds = sum(map(len, runs))
         clock_s = sum(rows[-1]["clock_s"] for rows in runs)
-        said = f"{arm}: {len(runs)} tasks, {steps} steps"
+        said = f"{arm}: {len(tasks)} task{'s' * (len(tasks) != 1)}"
+        if len(passes) > 1:
+            said += f" in {len(passes)} runs"
+        said += f", {steps} steps"
         if arm == "speculative":
             said += f" in {rounds} rounds"
         click.echo(f"{said}, {clock_s:.1f} s")
-    click.echo(f"recorded in {output}/{ROUNDS_NAME}")
+    click.echo(f"recorded in {Path(output) / ROUNDS_NAME}")

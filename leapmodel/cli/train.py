@@ -6,6 +6,7 @@ import click
 
 from leapmodel.benchmarks.interface import all_tasks
 from leapmodel.cli.engine import progress_bar
+from leapmodel.cli.options import folder_option
 from leapmodel.errors import DataError
 from leapmodel.execution.training.pairs import (
     Pairs,
@@ -30,7 +31,7 @@ from leapmodel.trace import read_trace
 
 @click.command("train", short_help="Fit a draft to the target's actions (LoRA).")
 @click.argument("source", metavar="PAIRS_OR_TRACE", type=click.Path())
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder.")
+@folder_option("A new folder.")
 @click.option("--base", required=True, metavar="MODEL", help="The draft: a directory or a name.")
 @click.option(
     "--preset",

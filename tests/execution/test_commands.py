@@ -60,6 +60,9 @@ def test_passes_are_runs_of_the_same_tasks(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / TRACE_NAME)
     assert (trace.n_tasks, trace.n_runs) == (2, 4)
+    assert "sequential: 2 tasks in 2 runs, " in done.stdout
+    assert "speculative: 2 tasks in 2 runs, " in done.stdout
+    assert f"recorded in {tmp_path}/{ROUNDS_NAME}\n" in done.stdout
 
 
 def test_collect_and_probe(tmp_path: Path):
@@ -86,6 +89,52 @@ def test_collect_and_probe(tmp_path: Path):
     assert predicted.returncode == 0, predicted.stderr
     draft_cost = found.draft_latency_s / json.loads(predicted.stdout)["gen_s_mean"]
     assert json.loads(predicted.stdout)["draft_term"][0] == pytest.approx(1.5 * draft_cost, rel=0.5)
+
+
+@pytest.mark.parametrize("command", ["collect", "run", "online", "train"])
+def test_a_folder_without_a_name_is_refused(command: str):
+    needed = {"train": ["pairs.jsonl", "--base", "x"], "online": ["--base", "x"]}
+    url = [] if command == "train" else ["--target-url", "http://127.0.0.1:9"]
+    done = leapmodel(command, *needed.get(command, []), *url, "-o", "")
+    assert done.returncode == 2
+    assert done.stderr == "leapmodel: error: --output: expected the name of a folder, found ''\n"
+
+
+@pytest.mark.parametrize("command", ["run", "online", "probe"])
+def test_a_depth_beyond_the_deepest_is_refused(tmp_path: Path, command: str):
+    given = {"probe": ["trace.jsonl"], "online": ["--base", "x"]}.get(command, [])
+    done = leapmodel(
+        command, *given, "--target-url", "http://127.0.0.1:9", "-o", str(tmp_path / "o.json"),
+        "--k", "65",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "'--k': 65 is not in the range 1<=x<=64" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_trace_of_ones_own_is_not_written_over(tmp_path: Path):
+    (tmp_path / TRACE_NAME).write_text('{"task":"mine","step":0,"gen_s":1}\n')
+    with FakeServer(planner()) as target:
+        for more in ([], ["--resume"]):
+            for command in (["collect"], ["run", "--arm", "sequential"]):
+                done = leapmodel(*command, "--target-url", target.url, "-o", str(tmp_path), *more)
+                assert done.returncode == 2
+                assert done.stderr == (
+                    f"leapmodel: error: {tmp_path / TRACE_NAME}: exists already, without a"
+                    f" {ROUNDS_NAME} that it belongs to; name another folder\n"
+                )
+    assert [path.name for path in tmp_path.iterdir()] == [TRACE_NAME]
+
+
+def test_a_record_goes_on_with_its_own_split_alone(tmp_path: Path):
+    with FakeServer("<tool>TERMINATE</tool>") as target:
+        common = ["collect", "--target-url", target.url, "-o", str(tmp_path), "--resume"]
+        assert leapmodel(*common, "--limit", "1").returncode == 0
+        done = leapmodel(*common, "--limit", "1", "--tasks", "test")
+        assert done.returncode == 2
+        assert "was begun with split 'train', now it is 'test'" in done.stderr
+        done = leapmodel(*common, "--limit", "2")
+        assert "sequential: 2 tasks, 2 steps" in done.stdout
 
 
 def test_ctrl_c_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path):
