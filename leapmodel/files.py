@@ -245,12 +245,28 @@ def check_table_path(path: str | Path) -> None:
     Raises
     ------
     UsageError
-        If the suffix is not ``.parquet``, ``.jsonl`` or ``.json``, or the folder does not exist.
+        If the suffix is not ``.parquet``, ``.jsonl`` or ``.json``, or no file can be written there.
     """
     if Path(path).suffix.lower() not in {".parquet", ".jsonl", ".json"}:
         raise UsageError(f"{path}: expected a name ending in .parquet or .jsonl")
-    if not Path(path).resolve().parent.is_dir():
+    check_place(path)
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a place where no file can be written, before any work is done for it.
+
+    Raises
+    ------
+    UsageError
+        If its folder does not exist or can't be written, or it is a folder itself.
+    """
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
         raise UsageError(f"{path}: its folder does not exist")
+    if os.path.isdir(path):  # unlike Path.is_dir it bears a name that is too long
+        raise UsageError(f"{path}: can't write it (Is a directory)")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{path}: its folder can't be written")
 
 
 @contextmanager

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import click
 
+from leapmodel.benchmarks import Benchmark
+from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.cli.engine import (
     ChosenBenchmark,
     ServedModel,
     benchmark_options,
     draft_options,
+    refuse_other_benchmark,
     run_to_end,
     stalled_option,
     target_options,
@@ -25,13 +28,14 @@ from leapmodel.cli.options import depth_option, folder_option
 from leapmodel.cli.run import Shown
 from leapmodel.cli.screen import console
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.contexts import Context, contexts_of
 from leapmodel.execution.loop import Models
 from leapmodel.execution.online import (
     VERSIONS_NAME,
     Method,
     Stream,
     Version,
+    require_batches,
     run_online,
 )
 from leapmodel.execution.protocol import ARMS, Plan
@@ -104,7 +108,8 @@ def command(
     benchmark = chosen.open()
     tasks = chosen.tasks(benchmark, "train")
     arms: tuple[Arm, ...] = ARMS if arm == "both" else ("speculative",)
-    contexts = [] if heldout is None else list(contexts_of(benchmark, read_trace(heldout)))
+    require_batches(batches, tasks)
+    contexts = [] if heldout is None else _heldout_contexts(benchmark, heldout)
     try:
         more = shlex.split(train_options)
     except ValueError as error:
@@ -149,6 +154,13 @@ def command(
         )
     place = Path(output)
     click.echo(f"recorded in {place / ROUNDS_NAME} and {place / VERSIONS_NAME}")
+
+
+def _heldout_contexts(benchmark: Benchmark, path: str) -> list[Context]:
+    """Return the contexts of a trace that was recorded on this very benchmark."""
+    trace = read_trace(path)
+    refuse_other_benchmark(about_benchmark(benchmark), trace.metadata, f"--heldout {path}")
+    return list(contexts_of(benchmark, trace))
 
 
 def _said(version: Version) -> None:

@@ -11,9 +11,9 @@ import click
 from leapmodel.cli.engine import (
     ChosenBenchmark,
     ServedModel,
-    benchmark_options,
     draft_options,
     progress_bar,
+    recorded_benchmark_options,
     run_to_end,
     stalled_option,
     target_options,
@@ -23,7 +23,7 @@ from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
 from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.probe import probe
-from leapmodel.files import atomic_path
+from leapmodel.files import atomic_path, check_place
 from leapmodel.probes import Probe
 from leapmodel.trace import read_trace
 
@@ -33,7 +33,7 @@ from leapmodel.trace import read_trace
 @target_options
 @stalled_option
 @draft_options
-@benchmark_options
+@recorded_benchmark_options
 @depth_option("Ask the target 1 to k + 1 things at once.")
 @click.option(
     "--batches",
@@ -57,13 +57,16 @@ def command(
 ) -> None:
     """Ask the draft for every step of TRACE, one call at a time, and time the target's tokens.
 
-    TRACE is a sequential trace of held-out tasks of the benchmark; --limit takes its first tasks.
+    TRACE is a sequential trace of held-out tasks of the benchmark, and says with which settings it
+    was recorded; --limit takes its first tasks.
     """
     refuse_own_input(output, [trace])
-    if output is not None and Path(output).suffix != ".json":
-        raise UsageError(f"{output}: expected a name ending in .json")
-    benchmark = chosen.open()
+    if output is not None:
+        if Path(output).suffix != ".json":
+            raise UsageError(f"{output}: expected a name ending in .json")
+        check_place(output)
     workload = read_trace(trace)
+    benchmark = chosen.open_as(workload.metadata, trace)
     contexts = list(contexts_of(benchmark, workload, first_tasks=chosen.limit))
 
     async def work() -> Probe:

@@ -91,6 +91,60 @@ def test_collect_and_probe(tmp_path: Path):
     assert json.loads(predicted.stdout)["draft_term"][0] == pytest.approx(1.5 * draft_cost, rel=0.5)
 
 
+def test_probe_asks_as_the_trace_was_recorded(tmp_path: Path):
+    """The tasks, the split and the budget are those of another seed, stated in the trace alone."""
+    trace = str(tmp_path / TRACE_NAME)
+    with FakeServer("<tool>TERMINATE</tool>") as target:
+        urls = ["--target-url", target.url, "--draft-url", target.url]
+        done = leapmodel(
+            "collect", "--target-url", target.url, "--limit", "4", "--benchmark-seed", "7",
+            "--target-tokens", "33", "-o", str(tmp_path),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        recorded = list(target.requests)
+        done = leapmodel("probe", trace, *urls, "--k", "1", "--batches", "2")
+        assert done.returncode == 0, done.stderr
+        asked = target.requests[len(recorded) :]
+        assert {request.body["max_tokens"] for request in asked} == {32, 33}
+        assert {request.last for request in asked} == {request.last for request in recorded}
+        same = ["--benchmark", "planning", "--benchmark-seed", "7", "--target-tokens", "33"]
+        done = leapmodel("probe", trace, *urls, "--k", "1", "--batches", "2", *same)
+        assert done.returncode == 0, done.stderr
+        before = len(target.requests)
+        for option, value, said in (
+            ("--benchmark-seed", "42", "benchmark settings seed 7, now it is 42"),
+            ("--target-tokens", "34", "benchmark settings target_tokens 33, now it is 34"),
+            ("--benchmark", "other", "benchmark name 'planning', now it is 'other'"),
+        ):
+            done = leapmodel("probe", trace, *urls, option, value)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr == f"leapmodel: error: {trace}: was recorded with {said}\n"
+        done = leapmodel(
+            "online", *urls, "--base", "x", "--heldout", trace, "-o", str(tmp_path / "online"),
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"leapmodel: error: --heldout {trace}: was recorded with benchmark settings seed 7,"
+            " now it is 42\n"
+        )
+        assert not (tmp_path / "online").exists()
+        assert len(target.requests) == before
+
+
+def test_probe_looks_at_its_output_first(tmp_path: Path):
+    (tmp_path / "folder.json").mkdir()
+    for output, said in (
+        (tmp_path / "nowhere" / "x.json", "its folder does not exist"),
+        (tmp_path / "folder.json", "can't write it (Is a directory)"),
+        (tmp_path / "x.txt", "expected a name ending in .json"),
+    ):
+        done = leapmodel(
+            "probe", "no-such-trace.jsonl", "--target-url", "http://127.0.0.1:9", "-o", str(output)
+        )
+        assert done.returncode == 2
+        assert done.stderr == f"leapmodel: error: {output}: {said}\n"
+
+
 @pytest.mark.parametrize("command", ["collect", "run", "online", "train"])
 def test_a_folder_without_a_name_is_refused(command: str):
     needed = {"train": ["pairs.jsonl", "--base", "x"], "online": ["--base", "x"]}
@@ -110,6 +164,17 @@ def test_a_depth_beyond_the_deepest_is_refused(tmp_path: Path, command: str):
     assert done.returncode == 2
     assert "'--k': 65 is not in the range 1<=x<=64" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_more_batches_than_tasks_names_the_option(tmp_path: Path):
+    done = leapmodel(
+        "online", "--target-url", "http://127.0.0.1:9", "--base", "x", "--limit", "4",
+        "-o", str(tmp_path / "o"),
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        "leapmodel: error: --batches: expected at most 4, one for each task, found 10\n"
+    )
 
 
 def test_a_trace_of_ones_own_is_not_written_over(tmp_path: Path):
