@@ -79,15 +79,16 @@ class Weights:
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies each model that is there: the hash of its weights."""
         return {
-            name: {"sha256": _sha256(self.folder / name / "model.safetensors")}
+            name: {"sha256": _sha256(file)}
             for name in self.names
+            if (file := self.folder / name / "model.safetensors").is_file()
         }
 
     @property
     def names(self) -> list[str]:
         """The models that are there."""
         known = (*NAMES, QUICK_TARGET)
-        return [name for name in known if (self.folder / name / "model.safetensors").is_file()]
+        return [name for name in known if (self.folder / name).is_dir()]
 
 
 def cache_folder() -> Path:
