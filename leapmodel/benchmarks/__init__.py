@@ -38,7 +38,7 @@ BENCHMARKS: dict[str, Callable[..., Benchmark]] = {"planning": PlanningBenchmark
 """The known benchmarks by name."""
 
 
-def load_benchmark(name: str, **settings: Any) -> Benchmark:
+def load_benchmark(name: str, /, **settings: Any) -> Benchmark:
     """Return a benchmark by its name.
 
     Parameters

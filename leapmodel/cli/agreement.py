@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.benchmarks import BENCHMARKS
+from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.cli.engine import (
     ServedModel,
     draft_options,
@@ -19,7 +20,6 @@ from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out
 from leapmodel.execution.agreement import ask_draft
 from leapmodel.execution.contexts import contexts_of
-from leapmodel.execution.training.pairs import benchmark_of
 from leapmodel.files import check_table_path
 from leapmodel.predictions import Predictions, write_predictions
 from leapmodel.trace import read_trace
@@ -75,10 +75,7 @@ def command(
     refuse_own_input(output, [trace, *([train_trace] if train_trace else [])])
     workload = read_trace(trace)
     learned = None if train_trace is None else read_trace(train_trace)
-    about = workload.metadata
-    if benchmark_name is not None and about.get("benchmark", {}).get("name") != benchmark_name:
-        about = {"benchmark": {"name": benchmark_name}}
-    benchmark = benchmark_of(about, trace)
+    benchmark = benchmark_of(workload.metadata, trace, name=benchmark_name)
     contexts = list(contexts_of(benchmark, workload, first_tasks=limit))
 
     async def work() -> Predictions:

@@ -36,7 +36,8 @@ def command(
     Every request is built anew and its hash compared, every raw output parsed again, every round
     derived a second time. The exit status is 1 if anything is not as it must be.
     """
-    from leapmodel.execution.audit import audit, benchmark_of
+    from leapmodel.benchmarks.recorded import benchmark_of
+    from leapmodel.execution.audit import audit
     from leapmodel.files import read_table
 
     changed = _parse_settings(settings)
@@ -45,7 +46,7 @@ def command(
         known = None
         if benchmark is not None or changed:
             metadata = read_table(path, kind="rounds", lenient=True).metadata
-            known = benchmark_of(metadata, name=benchmark, settings=changed)
+            known = benchmark_of(metadata, path, name=benchmark, settings=changed)
         results.append((path, audit(path, known)))
     if as_json:
         print_json(

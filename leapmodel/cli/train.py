@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from leapmodel.benchmarks.interface import all_tasks
+from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.cli.engine import progress_bar
 from leapmodel.cli.options import folder_option
 from leapmodel.errors import DataError
 from leapmodel.execution.training.pairs import (
     Pairs,
-    benchmark_of,
     pairs_from_gold,
     pairs_from_rounds,
     pairs_from_trace,

@@ -16,8 +16,9 @@ from typing import Any
 import pandas as pd
 
 from leapmodel.actions import canonical_action
-from leapmodel.benchmarks import Benchmark, Environment, Role, Task, load_benchmark, task_named
-from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.benchmarks import Benchmark, Environment, Role, Task, task_named
+from leapmodel.benchmarks.recorded import benchmark_of
+from leapmodel.errors import UsageError, shown
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
 
 CLOCK_SHARE, CLOCK_S = 0.01, 0.02
@@ -137,12 +138,15 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
     ------
     DataError
         If the file can't be read, or does not say its benchmark.
+    UsageError
+        If there is no such benchmark, or it does not take the settings of the metadata.
     """
     problems: Sequence[Problem] = ()
+    where = "the rounds" if isinstance(rounds, Rounds) else rounds
     if not isinstance(rounds, Rounds):
         rounds, problems = read_sound_rounds(rounds)
     if benchmark is None:
-        benchmark = benchmark_of(rounds.metadata)
+        benchmark = benchmark_of(rounds.metadata, where)
     work = _Work(benchmark, str(rounds.metadata.get("terminal") or benchmark.terminal))
     work.violations += [_of_problem(problem) for problem in problems]
     of_run: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
@@ -153,41 +157,6 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
         work.run(task, run, arm, rows)
     work.counts["tasks"] = rounds.frame["task"].nunique()
     return Audit(tuple(work.violations), work.counts)
-
-
-def benchmark_of(
-    metadata: Mapping[str, Any],
-    *,
-    name: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Benchmark:
-    """Return the benchmark that a run was made on, or another one by name.
-
-    Parameters
-    ----------
-    metadata : mapping
-        Of the rounds.
-    name : str, optional
-        The benchmark to take instead.
-    settings : mapping, optional
-        Settings to change.
-
-    Raises
-    ------
-    DataError
-        If none is named.
-    """
-    said = metadata.get("benchmark")
-    if isinstance(said, str):
-        said = {"name": said}
-    recorded = said.get("settings") if isinstance(said, Mapping) else None
-    recorded_name = said.get("name") if isinstance(said, Mapping) else None
-    if name is None and not isinstance(recorded_name, str):
-        raise DataError(
-            "the rounds", expected="a benchmark's name in the metadata", found=shown(said)
-        )
-    kept = recorded if isinstance(recorded, Mapping) and name in (None, recorded_name) else {}
-    return load_benchmark(name or str(recorded_name), **{**kept, **(settings or {})})
 
 
 def _of_problem(problem: Problem) -> Violation:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from leapmodel.cli import main
 from leapmodel.predictions import Predictions, write_predictions
 from leapmodel.rounds import Rounds, read_rounds, write_rounds
-from leapmodel.trace import write_trace
+from leapmodel.trace import read_trace, write_trace
 from tests.execution.simulated import simulate
 
 
@@ -268,6 +268,14 @@ BAD_USAGE = {
     "no file": (["audit"], "Missing argument 'ROUNDS…'"),
     "no such benchmark": (["audit", "k3.parquet", "--benchmark", "plan"], "did you mean planning?"),
     "no such setting": (["audit", "k3.parquet", "--setting", "size=3"], "benchmark planning: "),
+    "a setting's value": (
+        ["audit", "k3.parquet", "--setting", "seed=[1]"],
+        "k3.parquet: seed: expected a whole number, found [1]",
+    ),
+    "a setting called name": (
+        ["audit", "k3.parquet", "--setting", "name=7"],
+        "k3.parquet: benchmark planning: ",
+    ),
     "no setting": (["audit", "k3.parquet", "--setting", "seed"], "expected KEY=VALUE"),
     "another draft": (
         ["predict", "trace.parquet", "--rounds", "k3.parquet", "--draft-name", "big"],
@@ -308,6 +316,24 @@ def test_bad_data_is_one_line_and_exit_1(folder: Path, case: str, monkeypatch):
     assert result.exit_code == 1
     assert said in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "benchmark", [None, 7, "cooking", {"name": "planning", "settings": {"seed": [1]}}]
+)
+def test_a_benchmark_that_can_not_be_built_is_one_line(folder: Path, tmp_path: Path, benchmark):
+    trace = read_trace(folder / "trace.parquet")
+    trace.metadata["benchmark"] = benchmark
+    write_trace(trace, tmp_path / "trace.jsonl")
+    rounds = read_rounds(folder / "k3.parquet")
+    rounds.metadata["benchmark"] = benchmark
+    write_rounds(rounds, tmp_path / "r.jsonl")
+    asked = ["agreement", tmp_path / "trace.jsonl", "--draft-url", "http://127.0.0.1:1"]
+    for arguments in (asked, ["audit", tmp_path / "r.jsonl"]):
+        result = leapmodel(*arguments)
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert len(result.output.strip().splitlines()) == 1
+        assert f"{arguments[1]}: " in result.output
 
 
 def test_a_half_written_line_is_named(folder: Path, tmp_path: Path):

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leapmodel.actions import RESPOND, TERMINATE
-from leapmodel.errors import DataError, UsageError
-from leapmodel.execution.audit import audit, benchmark_of
+from leapmodel.execution.audit import audit
 from leapmodel.rounds import write_rounds
 from tests.execution.simulated import PLANNER, TALKER, TalkBenchmark, simulate
 
@@ -407,7 +406,7 @@ def test_one_bad_task_alone_is_still_an_audit(falsified):
     assert found.counts["rounds"] == 0
 
 
-# ------------------------------------------------------------------ results and benchmarks
+# ------------------------------------------------------------------ results
 
 
 def test_its_results(rounds, falsified):
@@ -420,15 +419,3 @@ def test_its_results(rounds, falsified):
     assert found.summary().startswith(said)
     assert "<table" in found._repr_html_()
     assert audit(rounds).summary().startswith("0 violations in ")
-
-
-def test_which_benchmark():
-    assert benchmark_of({"benchmark": "planning"}).settings["seed"] == 42
-    said = {"benchmark": {"name": "planning", "settings": {"seed": 5, "draft_tokens": 9}}}
-    assert benchmark_of(said).settings["seed"] == 5
-    changed = benchmark_of(said, settings={"seed": 6}).settings
-    assert (changed["seed"], changed["draft_tokens"]) == (6, 9)
-    with pytest.raises(DataError, match="expected a benchmark's name in the metadata, found None"):
-        benchmark_of({})
-    with pytest.raises(UsageError, match="no benchmark 'cooking'"):
-        benchmark_of(said, name="cooking")

@@ -63,7 +63,7 @@ def test_a_trace_that_goes_on_past_its_end_is_refused():
 
 def test_a_trace_must_say_its_benchmark():
     trace = trace_of(["Fill Mask"])
-    with pytest.raises(UsageError, match="does not say which benchmark"):
+    with pytest.raises(DataError, match="the trace: expected a benchmark's name in the metadata"):
         pairs_from_trace(Trace.from_frame(trace.frame))
 
 

@@ -16,7 +16,7 @@ from leapmodel.benchmarks.interface import Prompt, Role, Split, Task
 from leapmodel.benchmarks.planning.assignment import Assignment
 from leapmodel.benchmarks.planning.prompts import answer, draft_prompt, parse_tool, target_prompt
 from leapmodel.benchmarks.planning.tasks import made_tasks, read_tasks
-from leapmodel.errors import UsageError
+from leapmodel.errors import UsageError, shown
 
 MAX_STEPS = 12
 TARGET_TOKENS = 544
@@ -56,9 +56,13 @@ class PlanningBenchmark:
         target_tokens: int = TARGET_TOKENS,
         draft_tokens: int = DRAFT_TOKENS,
     ) -> None:
+        if not _is_whole(seed):
+            raise UsageError(f"seed: expected a whole number, found {shown(seed)}")
+        if not isinstance(tasks_file, (str, Path, type(None))):
+            raise UsageError(f"tasks_file: expected the path of a file, found {shown(tasks_file)}")
         for what, value in (("target_tokens", target_tokens), ("draft_tokens", draft_tokens)):
-            if value < 1:
-                raise UsageError(f"{what}: expected a whole number above 0, found {value}")
+            if not _is_whole(value) or value < 1:
+                raise UsageError(f"{what}: expected a whole number above 0, found {shown(value)}")
         self.seed = seed
         self.tasks_file = None if tasks_file is None else str(tasks_file)
         self.target_tokens = target_tokens
@@ -140,3 +144,8 @@ class PlanningEnvironment:
     def clone(self) -> Self:
         """Return an independent copy."""
         return type(self)(self._benchmark, self._task, self._committed)
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether a setting is a whole number; a file's metadata may hold anything."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leapmodel.benchmarks import Benchmark, Task, load_benchmark
+from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.checks import ColumnChecks
 from leapmodel.errors import DataError, UsageError, shown
 from leapmodel.execution.contexts import contexts_of
@@ -223,10 +224,10 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
     Raises
     ------
     UsageError
-        If no benchmark is known.
+        If there is no such benchmark, or it does not take the settings of the metadata.
     DataError
-        If the trace has a task the benchmark lacks, goes on where its environment ends, or has no
-        parsed action.
+        If the trace names no benchmark, has a task the benchmark lacks, goes on where its
+        environment ends, or has no parsed action.
     """
     benchmark = benchmark or benchmark_of(trace.metadata, "the trace")
     rows = [
@@ -328,21 +329,6 @@ def action_sequences(frame: pd.DataFrame) -> dict[tuple[str, int], tuple[str | N
             ["task", "run"], sort=False
         )["action"]
     }
-
-
-def benchmark_of(metadata: Mapping[str, Any], what: str) -> Benchmark:
-    """Return the benchmark that a file's metadata names.
-
-    Raises
-    ------
-    UsageError
-        If it names none.
-    """
-    said = metadata.get("benchmark")
-    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
-        raise UsageError(f"{what} does not say which benchmark it was collected on")
-    settings = said.get("settings")
-    return load_benchmark(said["name"], **(settings if isinstance(settings, Mapping) else {}))
 
 
 def _about(benchmark: Benchmark, supervision: str) -> dict[str, Any]:

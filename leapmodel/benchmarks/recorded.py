@@ -1,0 +1,60 @@
+"""The benchmark that a record was made on, from what its metadata say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leapmodel.benchmarks import Benchmark, load_benchmark
+from leapmodel.errors import DataError, UsageError, shown
+
+
+def benchmark_of(
+    metadata: Mapping[str, Any],
+    where: str | Path,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Benchmark:
+    """Return the benchmark that a record was made on, or another one by name.
+
+    Parameters
+    ----------
+    metadata : mapping
+        Of a trace, rounds or pairs; ``benchmark`` is an object with ``name`` and ``settings``, or
+        the name alone.
+    where : str or Path
+        What error messages call the record, such as its file.
+    name : str, optional
+        The benchmark to take instead; the recorded settings belong to the recorded one alone.
+    settings : mapping, optional
+        Settings to change.
+
+    Raises
+    ------
+    DataError
+        If none is named, or its settings are no object.
+    UsageError
+        If there is no such benchmark, or it does not take these settings.
+
+    Examples
+    --------
+    >>> said = {"benchmark": {"name": "planning", "settings": {"seed": 5}}}
+    >>> benchmark_of(said, "r.jsonl").settings["seed"]
+    5
+    """
+    said = metadata.get("benchmark")
+    recorded = said if isinstance(said, Mapping) else {"name": said}
+    wanted = recorded.get("name") if name is None else name
+    if not isinstance(wanted, str):
+        expected = "a benchmark's name in the metadata"
+        raise DataError(where, expected=expected, found=shown(said))
+    kept: Any = recorded.get("settings") if wanted == recorded.get("name") else None
+    if kept is not None and not isinstance(kept, Mapping):
+        expected = "the benchmark's settings as an object in the metadata"
+        raise DataError(where, expected=expected, found=shown(kept))
+    try:
+        return load_benchmark(wanted, **{**(kept or {}), **(settings or {})})
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
