@@ -8,61 +8,24 @@ them are accepted, what is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from leapmodel.actions import canonical_action
-from leapmodel.benchmarks import Benchmark, Environment, Role, Task, task_named
+from leapmodel.benchmarks import Benchmark, Environment, Task, task_named
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.errors import UsageError, shown
+from leapmodel.execution.derivation import Derived, Row, state_after
+from leapmodel.execution.violation import Violation
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
 
 CLOCK_SHARE, CLOCK_S = 0.01, 0.02
 """The rounds of a run may be off its own clock by this share of it, or by these seconds."""
 WAIT_SHARE, WAIT_S = 0.02, 0.01
 """The same for a round's wait and its longest used verification."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """One thing that is not as it must be.
-
-    Attributes
-    ----------
-    task : str or None
-        The task; None where a line could not be read.
-    run, arm, round
-        Where in the task's rounds; None where it is about the whole of them.
-    what : str
-        What was looked at, such as ``proposals[0].context``.
-    expected, found : str
-        What it must be, and what it is.
-
-    Examples
-    --------
-    >>> print(Violation("a", 0, "speculative", 3, "accepted", "1", "2"))
-    task a, run 0, speculative, round 3: accepted: expected 1, found 2
-    """
-
-    task: str | None
-    run: int | None
-    arm: str | None
-    round: int | None
-    what: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        places = [] if self.task is None else [f"task {self.task}"]
-        places += [] if self.run is None else [f"run {self.run}"]
-        places += [] if self.arm is None else [self.arm]
-        places += [] if self.round is None else [f"round {self.round}"]
-        where = f"{', '.join(places)}: " if places else ""
-        return f"{where}{self.what}: expected {self.expected}, found {self.found}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,9 +130,6 @@ def _of_problem(problem: Problem) -> Violation:
     return Violation(*where, what, error.expected, error.found)
 
 
-Row = Mapping[str, Any]
-
-
 class _Work:
     """One audit under way."""
 
@@ -222,7 +182,7 @@ class _Work:
             if environment.over:
                 self.note("round", "none, as the task has ended", "a further one")
                 return
-            round_ = _Derived(self.benchmark, self.terminal, environment, row)
+            round_ = Derived(self.benchmark, self.terminal, environment, row)
             follows = round_.follows
             if not follows and not followed:
                 return  # the rest can't be built again, and where it went wrong has been said
@@ -233,11 +193,11 @@ class _Work:
             self._proposals(round_)
             self._verifications(round_)
             following = rows[number + 1] if number + 1 < len(rows) else None
-            environment = _after(environment, row, round_.answers, following)
+            environment = state_after(environment, row, round_.answers, following)
         if followed and not environment.over:
             self.note("the last round", "one that ends the task", "a task that goes on")
 
-    def _requests(self, derived: _Derived) -> None:
+    def _requests(self, derived: Derived) -> None:
         """Compare the hash of every request with that of the one built again."""
         compared = derived.requests
         self.counts["requests"] += len(compared)
@@ -252,7 +212,7 @@ class _Work:
         for what, expected, found in wrong:
             self.note(what, _short(expected), _short(found))
 
-    def _proposals(self, derived: _Derived) -> None:
+    def _proposals(self, derived: Derived) -> None:
         made, row = derived.row["proposals"], derived.row
         for i, (proposal, action, status) in enumerate(derived.calls):
             self.counts["outputs"] += 1
@@ -269,7 +229,7 @@ class _Work:
             self.note("proposals", f"{row['depth']}, as nothing stopped the draft", f"{len(made)}")
         self.expect("proposed", len(derived.offered), int(row["proposed"]))
 
-    def _verifications(self, derived: _Derived) -> None:
+    def _verifications(self, derived: Derived) -> None:
         asked, row = derived.row["verifications"], derived.row
         self.expect("the number of verifications", len(derived.states), len(asked))
         for i, action in enumerate(derived.answers):
@@ -288,107 +248,6 @@ class _Work:
         clock, spent = rows[-1]["clock_s"], sum(row["wall_s"] for row in rows)
         if clock == clock and abs(spent - clock) > CLOCK_S + CLOCK_SHARE * clock:
             self.note("clock_s", f"about {spent:.3f}, the sum of the rounds", f"{clock:.3f}")
-
-
-class _Derived:
-    """A round as it follows from the state it starts in and the recorded raw outputs.
-
-    Attributes
-    ----------
-    calls : list of (recorded proposal, action, status)
-        The draft's calls that the rules allow, with what its outputs say.
-    offered : list of str
-        The proposals among them.
-    goes_on : bool
-        Whether a further proposal would be allowed.
-    states : list of Environment
-        Where each verification starts.
-    answers : list of str or None
-        What the outputs of the used verifications say.
-    accepted, committed : int
-        A, and how many actions the round commits.
-    requests : list of (name, hash, recorded hash)
-        Of target and draft.
-    """
-
-    def __init__(
-        self, benchmark: Benchmark, terminal: str, environment: Environment, row: Row
-    ) -> None:
-        self.row = row
-        self.calls: list[tuple[Row, str | None, str]] = []
-        self.offered: list[str] = []
-        self.states = [environment]
-        self.requests: list[tuple[str, str, str | None]] = []
-        self.goes_on = True
-        branch = environment.clone()
-        for i, proposal in enumerate(row["proposals"]):
-            if not self.goes_on:
-                break
-            hashed = branch.prompt("draft").sha256()
-            self.requests.append((f"proposals[{i}].context", hashed, proposal["context"]))
-            action = _parsed(benchmark, "draft", proposal["output"])
-            ends = action is not None and benchmark.is_terminal(action)
-            status = "invalid" if action is None else "proposed"
-            if ends and terminal == "probe":
-                status = "withheld"
-            self.calls.append((proposal, action, status))
-            if action is None or status == "withheld":
-                self.goes_on = False
-                break
-            self.offered.append(action)
-            branch.step(action)
-            self.goes_on = not (ends or branch.over or branch.segment != environment.segment)
-            if self.goes_on:
-                self.states.append(branch.clone())
-        asked = row["verifications"]
-        for i, (state, verification) in enumerate(zip(self.states, asked, strict=False)):
-            hashed = state.prompt("target").sha256()
-            self.requests.append((f"verifications[{i}].context", hashed, verification["context"]))
-        self.answers = [
-            _parsed(benchmark, "target", verification["output"])
-            for verification in asked
-            if verification["status"] == "used"
-        ]
-        self.accepted = 0
-        for ours, theirs in zip(self.answers, self.offered, strict=False):
-            if ours is None or ours != theirs:
-                break
-            self.accepted += 1
-        self.committed = self.accepted + (len(self.states) > self.accepted)
-
-    @property
-    def follows(self) -> bool:
-        """Whether the round's first verification starts where the rounds before ended."""
-        first = "verifications[0].context"
-        return any(name == first and ours == theirs for name, ours, theirs in self.requests)
-
-
-def _after(
-    environment: Environment, row: Row, answers: Sequence[str | None], following: Row | None
-) -> Environment:
-    """Return the state after a round: by its outputs, or by its actions if the next fits those."""
-    recorded = [v["action"] for v in row["verifications"] if v["status"] == "used"]
-    by_output = _stepped(environment, answers)
-    if following is None or list(answers) == recorded or not following["verifications"]:
-        return by_output
-    by_action = _stepped(environment, recorded)
-    if by_action.over:
-        return by_output
-    next_hash = following["verifications"][0]["context"]
-    fits = by_action.prompt("target").sha256() == next_hash
-    return by_action if fits else by_output
-
-
-def _stepped(environment: Environment, actions: Iterable[str | None]) -> Environment:
-    state = environment.clone()
-    for action in actions:
-        state.step(action)
-    return state
-
-
-def _parsed(benchmark: Benchmark, role: Role, output: str | None) -> str | None:
-    action = None if output is None else benchmark.parse(role, output)
-    return None if action is None else canonical_action(action)
 
 
 def _short(hashed: str | None) -> str:
