@@ -61,7 +61,7 @@ class Rounds:
     frame : pandas.DataFrame
         One row a round, tasks in the order of their first appearance; see the module.
     metadata : dict
-        What the run says about itself: ``benchmark``, ``target``, ``draft``, ``depth``,
+        What the run says about itself: ``benchmark``, ``target``, ``draft``, ``arms``, ``depth``,
         ``terminal``, ``machine``, ``versions``, ``warnings``, …
     dropped : tuple of Dropped
         Tasks left out by lenient reading, with reasons.

@@ -36,6 +36,8 @@ FIXED = (
     "online",
 )
 """What must be the same for a run to go on."""
+_OF_ROUNDS = ("arms", "depth", "draft", "mode")
+"""What is said of rounds and not of the trace, which is one arm of them."""
 
 Journalled = Callable[[Journal], None]
 
@@ -169,7 +171,7 @@ class TraceFile:
 
     def __init__(self, path: Path, journal: Journal) -> None:
         self._path = path
-        about = {k: v for k, v in journal.metadata.items() if k not in ("depth", "draft", "mode")}
+        about = {k: v for k, v in journal.metadata.items() if k not in _OF_ROUNDS}
         with atomic_path(path) as beginning, open(beginning, "w", encoding="utf-8") as file:
             file.write(_line({**about, "leapmodel": "trace", "origin": "measured"}))
             for rows in journal.rows.values():
@@ -245,6 +247,7 @@ async def describe_run(plan: Plan) -> dict[str, Any]:
         "draft": None
         if models.draft is None
         else {**_about_endpoint(models.draft), "name": models.draft_name},
+        "arms": list(plan.arms),
         "depth": plan.depth,
         "mode": plan.mode,
         "reset_caches": plan.reset_caches,
