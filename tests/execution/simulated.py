@@ -105,6 +105,7 @@ def simulate(
     """Run both arms over tasks and return the rounds."""
     benchmark = benchmark or PlanningBenchmark()
     rows: list[dict[str, Any]] = []
+    now = 1e9
     for task in benchmark.tasks("test")[:n_tasks]:
         for run in range(runs):
             for arm in arms:
@@ -118,11 +119,14 @@ def simulate(
                     residual_s, task.gold if follow_gold else None,
                 )  # fmt: skip
                 k = depth if arm == "speculative" else 0
-                rows += models.run(task, run, arm, k, gather)
+                done = models.run(task, run, arm, k, gather, now)
+                rows += done
+                now += done[-1]["clock_s"] + 1
     about = {
         "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
         "target": {"model": "scripted"},
         "draft": {"model": "scripted", "name": "scripted draft"},
+        "arms": list(arms),
         "depth": depth,
         "mode": "gather" if gather else "prefix",
         "terminal": benchmark.terminal,
@@ -179,17 +183,20 @@ class _Models:
     def tool(self, action: str | None) -> float:
         return 0.0 if action in (None, self.speaker.terminal) else self.tool_s
 
-    def run(self, task: Task, run: int, arm: str, depth: int, gather: bool) -> list[dict[str, Any]]:
+    def run(
+        self, task: Task, run: int, arm: str, depth: int, gather: bool, now: float
+    ) -> list[dict[str, Any]]:
         environment = self.benchmark.start(task)
         rows: list[dict[str, Any]] = []
         step, clock = 0, 0.0
         while not environment.over:
             row, environment = self.round(environment, depth, gather)
+            started = now + clock
             clock += row["wall_s"]
             rows.append(
                 {
                     "task": task.name, "run": run, "arm": arm, "round": len(rows),
-                    "first_step": step, "clock_s": clock, "started_s": 1e9 + clock, **row,
+                    "first_step": step, "clock_s": clock, "started_s": started, **row,
                 }
             )  # fmt: skip
             step += row["committed"]
@@ -240,7 +247,7 @@ class _Models:
             verifications.append(
                 {
                     "context": context.sha256(), "output": text if took == seconds else text[:3],
-                    "action": actions[i] if took == seconds else None,
+                    "action": actions[i] if used else None,
                     "start_s": now, "end_s": now + took, "prompt_tokens": 200,
                     "cached_tokens": None, "completion_tokens": int(tokens * took / seconds),
                     "status": "used" if used else "cancelled",

@@ -1,7 +1,6 @@
 """The audit: valid runs are clean, and each way to falsify one is found and named."""
 
 import copy
-import json
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from leapmodel.actions import RESPOND, TERMINATE
 from leapmodel.execution.audit import audit
 from leapmodel.rounds import write_rounds
+from tests.execution.falsifying import falsify, of, place, places
 from tests.execution.simulated import PLANNER, TALKER, TalkBenchmark, simulate
 
 
@@ -62,34 +62,11 @@ def falsified(tmp_path, rounds):
     """Return a function that changes the rows of a run as a file and audits it."""
 
     def apply(change, of=rounds, benchmark=None):
-        rows = copy.deepcopy(of.frame.to_dict(orient="records"))
-        rows = change(rows) or rows
-        path = tmp_path / "r.jsonl"
-        about = {"leapmodel": "rounds", "version": 1, **of.metadata}
-        path.write_text("".join(json.dumps(line) + "\n" for line in [about, *rows]))
-        found = audit(path, benchmark)
+        found = falsify(tmp_path, of, change, benchmark)
         assert not found.passed
         return found
 
     return apply
-
-
-def of(rows, asked=None, **wanted):
-    """Return the number of a row in the middle of a run with these values."""
-    for i, row in enumerate(rows[:-1]):
-        goes_on = (rows[i + 1]["task"], rows[i + 1]["arm"]) == (row["task"], row["arm"])
-        fits = asked is None or len(row["verifications"]) == asked
-        if goes_on and row["round"] and fits and all(row[n] == v for n, v in wanted.items()):
-            return i
-    raise AssertionError(f"no such row: {wanted}")
-
-
-def place(row):
-    return (row["task"], row["run"], row["arm"], row["round"])
-
-
-def places(found):
-    return [(v.task, v.run, v.arm, v.round) for v in found.violations]
 
 
 def test_an_altered_action_of_the_target(falsified, rounds):
@@ -294,7 +271,9 @@ def test_a_shortened_round(falsified, rounds):
 
     def change(rows):
         row = rows[at]
-        row["proposals"].pop()
+        gone_s = row["proposals"][-1]["end_s"] - row["proposals"].pop()["start_s"]
+        row["draft_model_s"] -= gone_s
+        row["residual_s"] += gone_s
         row["verifications"].pop()
         row["proposed"] = 2
 
