@@ -3,7 +3,7 @@
 A task is run again in the benchmark's environment, from what was committed. Every request is built
 anew and compared with the recorded hash, of the target and of the draft; every raw output is parsed
 again; and from these the round is derived a second time: which proposals were possible, which of
-them are accepted, what is committed.
+them are accepted, what is committed. Its times are compared with those of its calls.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ from leapmodel.benchmarks import Benchmark, Environment, Task, task_named
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.derivation import Derived, Row, state_after
+from leapmodel.execution.time_checks import round_times, run_times
 from leapmodel.execution.violation import Violation
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
-
-CLOCK_SHARE, CLOCK_S = 0.01, 0.02
-"""The rounds of a run may be off its own clock by this share of it, or by these seconds."""
-WAIT_SHARE, WAIT_S = 0.02, 0.01
-"""The same for a round's wait and its longest used verification."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +106,8 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
         rounds, problems = read_sound_rounds(rounds)
     if benchmark is None:
         benchmark = benchmark_of(rounds.metadata, where)
-    work = _Work(benchmark, str(rounds.metadata.get("terminal") or benchmark.terminal))
+    terminal = str(rounds.metadata.get("terminal") or benchmark.terminal)
+    work = _Work(benchmark, terminal, gathered=rounds.metadata.get("mode") == "gather")
     work.violations += [_of_problem(problem) for problem in problems]
     of_run: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for row in rounds.frame.to_dict(orient="records"):
@@ -133,8 +130,8 @@ def _of_problem(problem: Problem) -> Violation:
 class _Work:
     """One audit under way."""
 
-    def __init__(self, benchmark: Benchmark, terminal: str) -> None:
-        self.benchmark, self.terminal = benchmark, terminal
+    def __init__(self, benchmark: Benchmark, terminal: str, *, gathered: bool) -> None:
+        self.benchmark, self.terminal, self.gathered = benchmark, terminal, gathered
         self.violations: list[Violation] = []
         self.counts = dict.fromkeys(
             ("tasks", "runs", "rounds", "requests", "outputs", "commits"), 0
@@ -170,8 +167,9 @@ class _Work:
             self._walk(self.benchmark.start(task), name, run, arm, rows)
         except Exception as error:  # an environment may refuse an altered action in any way
             self.note("the environment", "to take the recorded actions", repr(error))
-        self._where = (name, run, arm, None)
-        self._clock(rows)
+        for number, contradiction in run_times(rows):
+            self._where = (name, run, arm, number)
+            self.note(*contradiction)
 
     def _walk(
         self, environment: Environment, name: str, run: int, arm: str, rows: Sequence[Row]
@@ -192,6 +190,8 @@ class _Work:
             self._requests(round_)
             self._proposals(round_)
             self._verifications(round_)
+            for contradiction in round_times(row, gathered=self.gathered):
+                self.note(*contradiction)
             following = rows[number + 1] if number + 1 < len(rows) else None
             environment = state_after(environment, row, round_.answers, following)
         if followed and not environment.over:
@@ -238,16 +238,6 @@ class _Work:
         self.counts["commits"] += len(derived.answers)
         self.expect("accepted", derived.accepted, int(row["accepted"]))
         self.expect("committed", derived.committed, int(row["committed"]))
-        used = [v["end_s"] - v["start_s"] for v in asked if v["status"] == "used"]
-        longest = max(used, default=0.0)
-        if abs(row["wait_s"] - longest) > WAIT_S + WAIT_SHARE * longest:
-            said = f"{longest:.3f}, its longest used verification"
-            self.note("wait_s", said, f"{row['wait_s']:.3f}")
-
-    def _clock(self, rows: Sequence[Row]) -> None:
-        clock, spent = rows[-1]["clock_s"], sum(row["wall_s"] for row in rows)
-        if clock == clock and abs(spent - clock) > CLOCK_S + CLOCK_SHARE * clock:
-            self.note("clock_s", f"about {spent:.3f}, the sum of the rounds", f"{clock:.3f}")
 
 
 def _short(hashed: str | None) -> str:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Contradiction(NamedTuple):
+    """What was looked at, what it must be and what it is, as in a violation without its place."""
+
+    what: str
+    expected: str
+    found: str
 
 
 @dataclass(frozen=True)
