@@ -3,7 +3,8 @@
 A task is run again in the benchmark's environment, from what was committed. Every request is built
 anew and compared with the recorded hash, of the target and of the draft; every raw output is parsed
 again; and from these the round is derived a second time: which proposals were possible, which of
-them are accepted, what is committed. Its times are compared with those of its calls.
+them are accepted, what is committed. Its times are compared with those of its calls, and the whole
+record with its metadata.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from leapmodel.errors import UsageError, shown
 from leapmodel.execution.derivation import Derived, Row, state_after
 from leapmodel.execution.time_checks import round_times, run_times
 from leapmodel.execution.violation import Violation
+from leapmodel.execution.whole_checks import stated_terminal, whole_record
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
 
 
@@ -31,7 +33,7 @@ class Audit:
     Attributes
     ----------
     violations : tuple of Violation
-        In the order of the rounds; none if all is well.
+        In the order of the rounds, then those of the whole; none if all is well.
     counts : dict
         How much was checked: ``tasks``, ``runs`` (of a task in an arm), ``rounds``, ``requests``
         (hashes compared), ``outputs`` (parsed again), ``commits`` (Property 1).
@@ -106,7 +108,7 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
         rounds, problems = read_sound_rounds(rounds)
     if benchmark is None:
         benchmark = benchmark_of(rounds.metadata, where)
-    terminal = str(rounds.metadata.get("terminal") or benchmark.terminal)
+    terminal = stated_terminal(rounds.metadata) or benchmark.terminal
     work = _Work(benchmark, terminal, gathered=rounds.metadata.get("mode") == "gather")
     work.violations += [_of_problem(problem) for problem in problems]
     of_run: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
@@ -115,6 +117,7 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
         of_run.setdefault(key, []).append({str(name): cell for name, cell in row.items()})
     for (task, run, arm), rows in of_run.items():
         work.run(task, run, arm, rows)
+    work.violations += whole_record(rounds)
     work.counts["tasks"] = rounds.frame["task"].nunique()
     return Audit(tuple(work.violations), work.counts)
 
@@ -190,6 +193,7 @@ class _Work:
             self._requests(round_)
             self._proposals(round_)
             self._verifications(round_)
+            self._unused(row)
             for contradiction in round_times(row, gathered=self.gathered):
                 self.note(*contradiction)
             following = rows[number + 1] if number + 1 < len(rows) else None
@@ -238,6 +242,20 @@ class _Work:
         self.counts["commits"] += len(derived.answers)
         self.expect("accepted", derived.accepted, int(row["accepted"]))
         self.expect("committed", derived.committed, int(row["committed"]))
+
+    def _unused(self, row: Row) -> None:
+        """Check what a round did not use: nothing was read from it."""
+        for i, verification in enumerate(row["verifications"]):
+            status = verification["status"]
+            if status == "used":
+                continue
+            if verification["action"] is not None:
+                found = shown(verification["action"])
+                self.note(f"verifications[{i}].action", f"none, as it was {status}", found)
+            # Only a server's whole answer says how many tokens the prompt had.
+            if status == "failed" and verification["prompt_tokens"] is not None:
+                expected = "cancelled, as the server counted its prompt's tokens"
+                self.note(f"verifications[{i}].status", expected, status)
 
 
 def _short(hashed: str | None) -> str:

@@ -14,12 +14,13 @@ from leapmodel.actions import RESPOND
 from leapmodel.benchmarks import Benchmark, Prompt, Role, Split, Task
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.prompts import answer
+from leapmodel.execution.audit import audit
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeRequest, FakeServer
 from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
-from leapmodel.execution.recording import record
+from leapmodel.execution.recording import ROUNDS_NAME, record
 
 PLANNING = PlanningBenchmark()
 GOLD = {task.text: task.gold for task in PLANNING.tasks("test")}
@@ -135,7 +136,7 @@ def measure(
     resume: bool = False,
     **options: Any,
 ) -> Journal:
-    """Record a run in a folder."""
+    """Record a run in a folder, and audit what it recorded."""
     stalled_s = options.pop("stalled_s", 5)
     name = options.pop("name", "scripted")
     tasks = benchmark.tasks(options.get("split", "test"))[:limit]
@@ -156,7 +157,11 @@ def measure(
             plan = Plan(benchmark, tasks, models, depth, **options)
             return await record(plan, folder, resume=resume)
 
-    return asyncio.run(work())
+    journal = asyncio.run(work())
+    found = audit(folder / ROUNDS_NAME, benchmark)
+    # Writing a round may take its time on a busy machine, which the run's own clock shows.
+    assert [one for one in found.violations if one.what != "clock_s"] == []
+    return journal
 
 
 def rounds_of(journal: Journal, arm: str) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from leapmodel.execution.audit import audit
 from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.violation import Violation
 from leapmodel.probes import read_probe
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
@@ -33,6 +35,12 @@ def leapmodel(*arguments: str, **environment: str) -> subprocess.CompletedProces
     )
 
 
+def violations(folder: Path) -> list[Violation]:
+    """What an audit finds, but for the run's own clock: a busy machine is slow between rounds."""
+    found = audit(folder / ROUNDS_NAME).violations
+    return [violation for violation in found if violation.what != "clock_s"]
+
+
 def test_run_records_both_arms_and_says_what(tmp_path: Path):
     with FakeServer(planner()) as target, FakeServer(planner(by_chance)) as draft:
         done = leapmodel(
@@ -45,7 +53,8 @@ def test_run_records_both_arms_and_says_what(tmp_path: Path):
     assert re.search(rf"speculative: 5 tasks, {steps} steps in \d+ rounds, [\d.]+ s", done.stdout)
     rounds = read_rounds(tmp_path / "out" / ROUNDS_NAME)
     assert set(rounds.frame["draft"].dropna()) == {"half-right"}
-    assert rounds.metadata["depth"] == 2
+    assert (rounds.metadata["depth"], rounds.metadata["arms"]) == (2, ["sequential", "speculative"])
+    assert violations(tmp_path / "out") == []
     trace = read_trace(tmp_path / "out" / TRACE_NAME)
     assert (trace.n_tasks, trace.n_steps) == (5, steps)
     assert trace.metadata["origin"] == "measured"
@@ -63,6 +72,7 @@ def test_passes_are_runs_of_the_same_tasks(tmp_path: Path):
     assert "sequential: 2 tasks in 2 runs, " in done.stdout
     assert "speculative: 2 tasks in 2 runs, " in done.stdout
     assert f"recorded in {tmp_path}/{ROUNDS_NAME}\n" in done.stdout
+    assert violations(tmp_path) == []
 
 
 def test_collect_and_probe(tmp_path: Path):
@@ -242,6 +252,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
     trace = read_trace(tmp_path / TRACE_NAME)
     wanted = [action for task in PLANNING.tasks("test")[:6] for action in task.gold or ()]
     assert trace.actions.tolist() == wanted
+    assert violations(tmp_path) == []
 
 
 @pytest.mark.parametrize(
