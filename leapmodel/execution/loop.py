@@ -98,7 +98,9 @@ async def run_task(
     before_s = progress.clock_s
     task_began = time.monotonic()
     while not progress.environment.over:
-        began_s, started_s = time.perf_counter(), time.time()
+        # In this order, or a thread that is held up between the two would start a round late and
+        # seem to end it after the next one began.
+        started_s, began_s = time.time(), time.perf_counter()
         done, after = await _round(benchmark, progress, models, depth, mode, began_s)
         progress.environment = after
         progress.clock_s = before_s + time.monotonic() - task_began

@@ -18,6 +18,8 @@ from leapmodel.round_checks import ROUNDING_S
 
 CLOCK_SHARE, CLOCK_S = 0.01, 0.02
 """The rounds of a run may be off another clock by this share of it, or by these seconds."""
+CALENDAR_S = 0.1
+"""A round may have been dated so much late: older loops read the date after its beginning."""
 
 
 def round_times(row: Row, *, gathered: bool) -> Iterator[Contradiction]:
@@ -173,6 +175,6 @@ def _calendar(rows: Sequence[Row]) -> Iterator[tuple[int | None, Contradiction]]
     """Check that each round starts when the one before has ended; any time may pass between."""
     for before, row in pairwise(rows):
         ended_s = before["started_s"] + before["wall_s"]
-        if row["started_s"] < ended_s - _slack(before["wall_s"]):
+        if row["started_s"] < ended_s - CALENDAR_S - CLOCK_SHARE * before["wall_s"]:
             said = f"at least {ended_s:.4f}, the end of the round before"
             yield row["round"], _seconds(row, "started_s", said)

@@ -205,9 +205,9 @@ def test_time_moved_from_one_round_to_another(tmp_path, rounds):
         for i, sign in ((at - 1, 1), (at, -1)):
             row = rows[i]
             decided = row["verifications"][0]
-            decided["end_s"] += sign * 0.1
-            row["wait_s"] += sign * 0.1
-            row["wall_s"] += sign * 0.1
+            decided["end_s"] += sign * 0.2
+            row["wait_s"] += sign * 0.2
+            row["wall_s"] += sign * 0.2
 
     found = falsify(tmp_path, rounds, change)
     assert set(whats(found)) == {"clock_s", "started_s"}
