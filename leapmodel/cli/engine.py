@@ -16,12 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from leapmodel.benchmarks import BENCHMARKS, Benchmark, Split, Task, load_benchmark
 from leapmodel.benchmarks.interface import about_benchmark
+from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.cli.progress import progress
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
 from leapmodel.execution.settings import first_difference, shown_apart
-from leapmodel.execution.training.pairs import benchmark_of
 
 DEFAULT_BENCHMARK = "planning"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
