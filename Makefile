@@ -119,16 +119,16 @@ test-engine: $(ENGINE)/engine
 
 # A few minutes for the weights, the first time; then an hour or two. A run that broke off goes on.
 measure: $(ENGINE)/engine
-	$(ENGINE_BIN)/python -m leapmodel.execution.control_set -o traces/measured/planning
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.control_set -o traces/measured/planning
 
 measure-online: $(ENGINE)/engine
-	$(ENGINE_BIN)/python -m leapmodel.execution.online_set -o traces/measured/online
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.online_set -o traces/measured/online
 
 # The same with barely trained weights and ten tasks: it shows that everything works, no more.
 measure-smoke: $(ENGINE)/engine
 	rm -rf $(SMOKE)
-	$(ENGINE_BIN)/python -m leapmodel.execution.control_set --smoke -o $(SMOKE)/planning --work $(SMOKE)/work
-	$(ENGINE_BIN)/python -m leapmodel.execution.online_set --smoke -o $(SMOKE)/online --work $(SMOKE)/work-online
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.control_set --smoke -o $(SMOKE)/planning --work $(SMOKE)/work
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.online_set --smoke -o $(SMOKE)/online --work $(SMOKE)/work-online
 
 clean:
 	rm -rf $(SMOKE) $(SCREENSHOTS) $(VENV) $(ENGINE) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

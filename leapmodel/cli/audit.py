@@ -37,7 +37,7 @@ def command(
     derived a second time. The exit status is 1 if anything is not as it must be.
     """
     from leapmodel.benchmarks.recorded import benchmark_of
-    from leapmodel.execution.audit import audit
+    from leapmodel.execution.auditing.audit import audit
     from leapmodel.files import read_table
 
     changed = _parse_settings(settings)

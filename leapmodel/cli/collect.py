@@ -17,10 +17,10 @@ from leapmodel.cli.engine import (
 )
 from leapmodel.cli.options import folder_option
 from leapmodel.cli.run import Shown, report
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record
 
 
 @click.command("collect", short_help="Run the target alone; record what a draft learns from.")

@@ -21,7 +21,7 @@ from leapmodel.cli.progress import progress
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
-from leapmodel.execution.settings import first_difference, shown_apart
+from leapmodel.execution.records.settings import first_difference, shown_apart
 
 DEFAULT_BENCHMARK = "planning"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -39,8 +39,8 @@ from leapmodel.execution.online import (
     run_online,
 )
 from leapmodel.execution.protocol import ARMS, Plan
-from leapmodel.execution.record import Arm
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.records.record import Arm
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.training.pairs import Pairs, write_pairs
 from leapmodel.online_curve import online_curve
 from leapmodel.rounds import read_rounds

@@ -19,11 +19,11 @@ from leapmodel.cli.engine import (
     target_options,
 )
 from leapmodel.cli.options import depth_option, folder_option
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import ARMS, Plan
-from leapmodel.execution.record import Arm, Round
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME, record
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.record import Arm, Round
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record
 
 
 @click.command("run", short_help="Measure both arms of the loop on a benchmark.")

@@ -14,7 +14,7 @@ from leapmodel.benchmarks import Benchmark, Environment
 from leapmodel.errors import UsageError
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.proposing import propose
-from leapmodel.execution.record import Arm, Round
+from leapmodel.execution.records.record import Arm, Round
 from leapmodel.execution.verification import Mode, verify
 
 

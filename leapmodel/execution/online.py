@@ -24,14 +24,14 @@ from leapmodel.benchmarks import Benchmark, Task
 from leapmodel.benchmarks.interface import tasks_sha256
 from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.execution.commands import write_json
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
+from leapmodel.execution.measuring.commands import write_json
 from leapmodel.execution.protocol import Observer, Plan, carry_out
-from leapmodel.execution.record import Round
-from leapmodel.execution.recording import (
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.record import Round
+from leapmodel.execution.records.recording import (
     FIXED,
     ROUNDS_NAME,
     TRACE_NAME,

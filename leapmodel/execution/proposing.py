@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leapmodel.benchmarks import Benchmark, Environment, Prompt
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.record import Proposal
+from leapmodel.execution.records.record import Proposal
 
 
 @dataclass(frozen=True)

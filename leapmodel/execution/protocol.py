@@ -14,9 +14,9 @@ from typing import Any
 from leapmodel.benchmarks import Benchmark, Split, Task
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models, Progress, run_task
-from leapmodel.execution.record import Arm, Round
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.record import Arm, Round
 from leapmodel.execution.verification import Mode
 
 ARMS: tuple[Arm, ...] = ("sequential", "speculative")

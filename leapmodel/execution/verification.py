@@ -11,7 +11,7 @@ from typing import Literal
 from leapmodel.actions import same_action
 from leapmodel.benchmarks import Prompt
 from leapmodel.execution.endpoint import Call, Endpoint, Generation
-from leapmodel.execution.record import Verification
+from leapmodel.execution.records.record import Verification
 
 Mode = Literal["prefix", "gather"]
 """Whether what a mismatch made needless is cancelled, or waited for."""

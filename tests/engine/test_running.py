@@ -14,11 +14,11 @@ import pytest
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.errors import EngineError
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
-from leapmodel.execution.record import Round
-from leapmodel.execution.recording import ROUNDS_NAME, record
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.record import Round
+from leapmodel.execution.records.recording import ROUNDS_NAME, record
 from leapmodel.execution.serving.config import ServingConfig
 from leapmodel.execution.serving.process import ServerDied
 from leapmodel.execution.serving.servers import Servers, serving

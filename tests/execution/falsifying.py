@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leapmodel.execution.audit import Audit, audit
+from leapmodel.execution.auditing.audit import Audit, audit
 from leapmodel.rounds import Rounds
 
 Rows = list[dict[str, Any]]

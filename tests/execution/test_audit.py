@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leapmodel.actions import RESPOND, TERMINATE
-from leapmodel.execution.audit import audit
+from leapmodel.execution.auditing.audit import audit
 from leapmodel.rounds import write_rounds
 from tests.execution.falsifying import falsify, of, place, places
 from tests.execution.simulated import PLANNER, TALKER, TalkBenchmark, simulate

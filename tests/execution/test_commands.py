@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.execution.audit import audit
+from leapmodel.execution.auditing.audit import audit
+from leapmodel.execution.auditing.violation import Violation
 from leapmodel.execution.fake.server import FakeServer, Fault
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.violation import Violation
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.probes import read_probe
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace

@@ -16,8 +16,8 @@ import pytest
 
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.fake.server import FakeRequest, FakeServer, Fault
-from leapmodel.execution.journal import Journal
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
 

@@ -13,8 +13,8 @@ import pytest
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.fake.server import FakeServer, Fault
-from leapmodel.execution.journal import Journal
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.trace import read_trace
 
 from .scripted import PLANNING, measure, planner, rounds_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.execution.audit import audit
+from leapmodel.execution.auditing.audit import audit
 from leapmodel.identity import trajectory_identity
 from leapmodel.measured_set import read_measured_set
 from leapmodel.rounds import read_rounds

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.fake.server import FakeServer, Fault
-from leapmodel.execution.journal import Journal
+from leapmodel.execution.records.journal import Journal
 
 from .scripted import PLANNING, measure, planner, rounds_of
 

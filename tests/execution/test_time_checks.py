@@ -2,7 +2,7 @@
 
 import pytest
 
-from leapmodel.execution.audit import audit
+from leapmodel.execution.auditing.audit import audit
 from leapmodel.rounds import Rounds, read_rounds, write_rounds
 from tests.execution.falsifying import falsify, of, place, places, rows_of, whats
 from tests.execution.simulated import TALKER, TalkBenchmark, simulate

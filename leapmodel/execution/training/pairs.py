@@ -25,7 +25,7 @@ from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.checks import ColumnChecks
 from leapmodel.errors import DataError, UsageError, shown
 from leapmodel.execution.contexts import contexts_of
-from leapmodel.execution.record import Arm
+from leapmodel.execution.records.record import Arm
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace

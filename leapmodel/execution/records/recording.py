@@ -16,9 +16,9 @@ from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine, about_versions
 from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.journal import Journal
 from leapmodel.execution.protocol import Observer, Plan, carry_out
-from leapmodel.execution.record import Round
+from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.records.record import Round
 from leapmodel.files import atomic_path
 
 ROUNDS_NAME = "rounds.jsonl"
@@ -77,7 +77,7 @@ async def record(
     ------
     EngineError, UsageError, DataError
         As :func:`~leapmodel.execution.protocol.carry_out` and
-        :class:`~leapmodel.execution.journal.Journal`.
+        :class:`~leapmodel.execution.records.journal.Journal`.
     """
     place = made_folder(folder)
     refuse_others(place, [TRACE_NAME])

@@ -4,7 +4,7 @@ The training tasks run once without speculation and then, for each way to update
 batches with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny
 base. What exists already is not made again, so a run that broke off goes on.
 
-    python -m leapmodel.execution.online_set -o traces/measured/online
+    python -m leapmodel.execution.measuring.online_set -o traces/measured/online
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.commands import Commands, write_json
-from leapmodel.execution.control_set import (
+from leapmodel.execution.measuring.commands import Commands, write_json
+from leapmodel.execution.measuring.control_set import (
     TARGET_TOKENS,
     Places,
     keep,
@@ -28,7 +28,7 @@ from leapmodel.execution.control_set import (
     told_to_the_end,
 )
 from leapmodel.execution.online import VERSIONS_NAME
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import serving
 from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder
 
@@ -109,7 +109,7 @@ def measure_online(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure online learning, in full or as a smoke test."""
     parser = argparse.ArgumentParser(
-        prog="python -m leapmodel.execution.online_set", description=main.__doc__
+        prog="python -m leapmodel.execution.measuring.online_set", description=main.__doc__
     )
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from leapmodel.errors import shown
-from leapmodel.execution.violation import Violation
+from leapmodel.execution.auditing.violation import Violation
 from leapmodel.round_checks import ARMS
 from leapmodel.rounds import KEY, Rounds
 

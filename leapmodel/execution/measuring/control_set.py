@@ -6,7 +6,7 @@ type, in this order: weights, the target alone over the training tasks; then for
 servers training, the sequential arm, every speculative run, what is needed to predict them
 beforehand, and the audit. What exists already is not made again, so a run that broke off goes on.
 
-    python -m leapmodel.execution.control_set -o traces/measured/planning
+    python -m leapmodel.execution.measuring.control_set -o traces/measured/planning
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from leapmodel.errors import LeapModelError
 from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.commands import Commands, write_json
-from leapmodel.execution.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.measuring.commands import Commands, write_json
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.config import ServingConfig
 from leapmodel.execution.serving.presets import preset
 from leapmodel.execution.serving.servers import Servers, serving
@@ -328,7 +328,7 @@ def told_to_the_end() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the control set, in full or as a smoke test."""
     parser = argparse.ArgumentParser(
-        prog="python -m leapmodel.execution.control_set", description=main.__doc__
+        prog="python -m leapmodel.execution.measuring.control_set", description=main.__doc__
     )
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")

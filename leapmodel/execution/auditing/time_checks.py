@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from leapmodel.execution.derivation import Row
-from leapmodel.execution.violation import Contradiction
+from leapmodel.execution.auditing.derivation import Row
+from leapmodel.execution.auditing.violation import Contradiction
 from leapmodel.round_checks import ROUNDING_S
 
 CLOCK_SHARE, CLOCK_S = 0.01, 0.02

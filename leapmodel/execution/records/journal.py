@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.record import Round
-from leapmodel.execution.settings import first_difference, shown_apart
-from leapmodel.execution.written import Key, checked_rows, read_written
+from leapmodel.execution.records.record import Round
+from leapmodel.execution.records.settings import first_difference, shown_apart
+from leapmodel.execution.records.written import Key, checked_rows, read_written
 
 
 class Journal:
@@ -35,7 +35,7 @@ class Journal:
         Whether to go on with an existing file. Without it, one that exists is refused.
     fixed : iterable of str
         The metadata that must be the same for a run to go on; see
-        :mod:`leapmodel.execution.settings`.
+        :mod:`leapmodel.execution.records.settings`.
 
     Raises
     ------

@@ -19,10 +19,10 @@ import pandas as pd
 from leapmodel.benchmarks import Benchmark, Environment, Task, task_named
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.errors import UsageError, shown
-from leapmodel.execution.derivation import Derived, Row, state_after
-from leapmodel.execution.time_checks import round_times, run_times
-from leapmodel.execution.violation import Violation
-from leapmodel.execution.whole_checks import stated_terminal, whole_record
+from leapmodel.execution.auditing.derivation import Derived, Row, state_after
+from leapmodel.execution.auditing.time_checks import round_times, run_times
+from leapmodel.execution.auditing.violation import Violation
+from leapmodel.execution.auditing.whole_checks import stated_terminal, whole_record
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leapmodel.errors import DataError, shown
-from leapmodel.execution.record import Round
+from leapmodel.execution.records.record import Round
 from leapmodel.files import check_version, plain_metadata, table_of_lines
 from leapmodel.jsonlines import damage_named, parse_object
 from leapmodel.round_checks import PROPOSAL_FIELDS, VERIFICATION_FIELDS, checked_frame
