@@ -52,6 +52,7 @@ class Pairs:
 
     Examples
     --------
+    >>> from leapmodel.benchmarks import load_benchmark
     >>> benchmark = load_benchmark("planning")
     >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
     >>> len(pairs), pairs.n_tasks
@@ -134,6 +135,7 @@ class Pairs:
 
         Examples
         --------
+        >>> from leapmodel.benchmarks import load_benchmark
         >>> benchmark = load_benchmark("planning")
         >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> pairs.fraction(0.25).n_tasks
@@ -170,6 +172,7 @@ class Pairs:
 
         Examples
         --------
+        >>> from leapmodel.benchmarks import load_benchmark
         >>> benchmark = load_benchmark("planning")
         >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> [part.n_tasks for part in pairs.carve()]
