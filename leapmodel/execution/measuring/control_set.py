@@ -142,19 +142,7 @@ def measure(
     LeapModelError
         If a command fails; calling again goes on from there.
     """
-    for folder in (places.kept, places.work):
-        folder.mkdir(parents=True, exist_ok=True)
-    commands = Commands(
-        places.kept / "commands.jsonl",
-        say,
-        client_cores(),
-        {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
-    )
-    weights = prepared([pair.base for pair in pairs], quick)
-    write_json(
-        places.kept / "about.json",
-        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
-    )
+    weights, commands = begun(places, [pair.base for pair in pairs], quick, client_cores())
     tasks = ["--target-tokens", str(TARGET_TOKENS)]
     collected = places.work / "collected"
     if not (places.kept / "train.parquet").exists():
@@ -258,9 +246,30 @@ def _draft(kind: str, servers: Servers) -> list[str]:
     return ["--draft-url", url, "--draft-model", model]
 
 
-def prepared(bases: Sequence[str], quick: bool) -> Weights:
-    """Return the weights that are measured, making what is missing."""
-    return cpu_weights([TARGET, *dict.fromkeys(bases)], quick=quick, say=say)
+def begun(
+    places: Places, bases: Sequence[str], quick: bool, cores: set[int] | None
+) -> tuple[Weights, Commands]:
+    """Make the weights that are missing, write what is measured on what, and say who runs commands.
+
+    Parameters
+    ----------
+    places : Places
+    bases : sequence of str
+        Of the drafts.
+    quick : bool
+        With barely trained weights.
+    cores : set of int or None
+        What the commands keep to; None for all.
+    """
+    for folder in (places.kept, places.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    weights = cpu_weights([TARGET, *dict.fromkeys(bases)], quick=quick, say=say)
+    write_json(
+        places.kept / "about.json",
+        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
+    )
+    aliases = {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"}
+    return weights, Commands(places.kept / "commands.jsonl", say, cores, aliases)
 
 
 def client_cores() -> set[int]:

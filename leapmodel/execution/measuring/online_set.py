@@ -15,14 +15,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.measuring.commands import Commands, write_json
 from leapmodel.execution.measuring.control_set import (
     TARGET_TOKENS,
     Places,
+    begun,
     keep,
     limit,
-    prepared,
     say,
     servers_for,
     told_to_the_end,
@@ -61,19 +59,7 @@ def measure_online(
     LeapModelError
         If a command fails; calling again goes on from there.
     """
-    for folder in (places.kept, places.work):
-        folder.mkdir(parents=True, exist_ok=True)
-    weights = prepared([DRAFT], quick)
-    write_json(
-        places.kept / "about.json",
-        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
-    )
-    commands = Commands(
-        places.kept / "commands.jsonl",
-        say,
-        None,  # between batches it trains, on every core
-        {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"},
-    )
+    weights, commands = begun(places, [DRAFT], quick, None)  # it trains in between, on every core
     common = ["--target-tokens", str(TARGET_TOKENS)]
     with serving(
         servers_for(places, weights.target, weights.base(DRAFT), adapters=True), say
