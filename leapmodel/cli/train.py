@@ -72,8 +72,8 @@ from leapmodel.trace import read_trace
 @click.option(
     "--merge",
     is_flag=True,
-    help="Write whole weights with the adapter merged into them: nothing to load at run time, and"
-    " faster where an engine is slow with adapters, as on a CPU.",
+    help="Write whole weights with the adapter merged into them, which are faster where an engine"
+    " is slow with adapters, as on a CPU; the adapter goes into a folder beside them.",
 )
 @click.option(
     "--longest",

@@ -318,6 +318,29 @@ class Endpoint:
         async with self.talking("POST", "/v1/unload_lora_adapter", {"lora_name": name}):
             pass
 
+    async def load_weights(self, path: str) -> None:
+        """Put other weights of the same shapes into the running server, in place (vLLM).
+
+        They answer under the name of the model that was served, so whatever was in the prefix
+        cache is removed. On a CPU, vLLM 0.32 does not repack tied embeddings: weights that differ
+        in these would answer wrongly. Those with an adapter merged into them do not differ there.
+
+        Parameters
+        ----------
+        path : str
+            A model directory that the server can read.
+
+        Raises
+        ------
+        EngineError
+            If the server refuses, or has no such call (vLLM: ``VLLM_SERVER_DEV_MODE=1``). Where the
+            directory can't be loaded vLLM's engine ends.
+        """
+        body = {"method": "reload_weights", "kwargs": {"weights_path": path}}
+        async with self.talking("POST", "/collective_rpc", body):
+            pass
+        await self.reset_prefix_cache()
+
     async def _json(self, method: str, path: str) -> Any:
         async with self.talking(method, path) as response:
             text = await response.text()

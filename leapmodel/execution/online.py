@@ -1,8 +1,9 @@
 """Learn the draft while the system runs (Sec. 4.5, App. L).
 
 Tasks come in batches. The first is served by the untrained base; after each batch an adapter is
-trained on what the target committed and loaded into the running draft server under a new name and
-a new path, and the next batch proposes with it. So no batch is served by anything that saw it.
+trained on what the target committed and swapped into the running draft server (by itself, or
+merged into the base), always under a new path, and the next batch proposes with it. So no batch is
+served by anything that saw it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -40,13 +42,16 @@ from leapmodel.execution.records.recording import (
     made_folder,
     refuse_others,
 )
+from leapmodel.execution.swapping import Swap, serve_version, withdraw_version
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
+from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
 from leapmodel.rounds import Rounds
 
 Method = Literal["retrain", "continual"]
 VERSIONS_NAME = "versions.json"
 Trainer = Callable[[Pairs, Path, Path | None], Awaitable[None]]
-"""Trains an adapter on pairs into a new folder, going on from an earlier one if there is one."""
+"""Trains an adapter on pairs into a new folder, going on from an earlier one if there is one. If
+versions are swapped merged, the folder gets the merged weights and the adapter beside them."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,10 @@ class Stream:
         Train from the base on all commits so far; or go on from the adapter before, on the new
         batch and as many pairs drawn from the earlier ones.
     train : Trainer
+    base : str
+        The weights of version 0, as the draft's server finds them.
+    swap : {"adapter", "merged"}
+        How a version gets into the draft's server.
     heldout : sequence of Context
         Contexts of other tasks, with the target's actions, to score each version on.
     seed : int
@@ -101,6 +110,8 @@ class Stream:
     batches: int
     method: Method
     train: Trainer
+    base: str
+    swap: Swap = "adapter"
     heldout: Sequence[Context] = ()
     seed: int = 0
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -147,7 +158,7 @@ async def run_online(
     adapters = sorted(one.name for one in place.glob("version-*"))
     refuse_others(place, [TRACE_NAME, VERSIONS_NAME, *adapters])
     about = {**await describe_run(plan), "online": _about_stream(stream)}
-    base = draft.model
+    served = draft.model
     batches = _split(plan.tasks, stream.batches)
     with (
         Journal(place / ROUNDS_NAME, about, resume=resume, fixed=FIXED) as journal,
@@ -162,11 +173,14 @@ async def run_online(
         _refuse_moved_tasks(journal, batches)
         versions = _read_versions(place / VERSIONS_NAME)
         if not versions:
-            versions.append(Version(0, None, 0, 0.0, *await _agreement(stream, draft)))
+            base = Version(0, None, 0, 0.0, None, None)
+            await _serve(stream, place, served, base)
+            share, error = await _agreement(stream, draft)
+            versions.append(replace(base, agreement=share, agreement_se=error))
             write_json(place / VERSIONS_NAME, [asdict(versions[0])])
             updated(versions[0])
         for number, tasks in enumerate(batches):
-            await _serve(draft, place, base, versions[number])
+            await _serve(stream, place, served, versions[number])
             models = Models(plan.models.target, draft, f"version {number}")
             await carry_out(
                 replace(plan, tasks=tasks, models=models, extra={"batch": number}), journal, seen
@@ -174,10 +188,11 @@ async def run_online(
             if len(versions) > number + 1:
                 continue
             versions.append(
-                await _update(stream, place, base, journal, batches[: number + 1], versions)
+                await _update(stream, place, served, journal, batches[: number + 1], versions)
             )
             write_json(place / VERSIONS_NAME, [asdict(version) for version in versions])
             updated(versions[-1])
+        await withdraw_version(draft, stream.swap, served, stream.base)
     return versions
 
 
@@ -208,6 +223,8 @@ def _about_stream(stream: Stream) -> dict[str, Any]:
         "method": stream.method,
         "batches": stream.batches,
         "seed": stream.seed,
+        "swap": stream.swap,
+        "base": stream.base,
         "tasks": len(stream.plan.tasks),
         "tasks_sha256": tasks_sha256(stream.plan.tasks),
         "heldout_sha256": hashlib.sha256(json.dumps(scored).encode()).hexdigest(),
@@ -239,7 +256,7 @@ def committed_pairs(
 async def _update(
     stream: Stream,
     place: Path,
-    base: str,
+    served: str,
     journal: Journal,
     batches: Sequence[Sequence[Task]],
     versions: Sequence[Version],
@@ -254,27 +271,30 @@ async def _update(
     previous = None
     if stream.method == "continual" and versions[-1].adapter is not None:
         previous = place / versions[-1].adapter
+        if stream.swap == "merged":
+            previous /= ADAPTER_FOLDER
         last = {task.name for task in batches[-1]}
         new = pairs.of_tasks([name for name in pairs.task_names if name in last])
         earlier = pairs.of_tasks([name for name in pairs.task_names if name not in last])
         pairs = join_pairs([earlier.sample(len(new), seed=stream.seed + number), new])
     name = f"version-{number:02d}"
-    if not (place / name / "adapter_config.json").exists():
+    if not (place / name / TRAINING_FILE).exists():
+        shutil.rmtree(place / name, ignore_errors=True)  # of an attempt that was killed
         await stream.train(pairs, place / name, previous)
     version = Version(number, name, len(pairs), 0.0, None, None)
-    await _serve(draft, place, base, version)
-    if versions[-1].adapter is not None:
+    await _serve(stream, place, served, version)
+    if stream.swap == "adapter" and versions[-1].adapter is not None:
         await draft.unload_adapter(versions[-1].adapter)
     update_s = time.monotonic() - began_s
     return Version(number, name, len(pairs), update_s, *await _agreement(stream, draft))
 
 
-async def _serve(draft: Endpoint, place: Path, base: str, version: Version) -> None:
-    """Make the draft's server answer as a version; its adapter is loaded if it is not yet."""
-    name = version.adapter or base
-    if version.adapter is not None and name not in await draft.models():
-        await draft.load_adapter(name, str((place / version.adapter).resolve()))
-    draft.model = name
+async def _serve(stream: Stream, place: Path, served: str, version: Version) -> None:
+    """Make the draft's server answer as a version."""
+    draft = stream.plan.models.draft
+    assert draft is not None
+    folder = None if version.adapter is None else place / version.adapter
+    await serve_version(draft, stream.swap, served, stream.base, folder)
 
 
 async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, float | None]:

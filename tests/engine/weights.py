@@ -2,7 +2,8 @@
 
 ``python -m tests.engine.weights tiny FOLDER`` makes a model of the draft's architecture with random
 weights and a small tokenizer of its own; ``… adapter FOLDER MODEL`` a LoRA adapter for a model;
-``… smollm2 FOLDER`` the CPU preset's weights of this name in a cache folder.
+``… merged FOLDER MODEL ADAPTER`` the model with it merged; ``… smollm2 FOLDER`` the CPU preset's
+weights of this name in a cache folder.
 """
 
 from __future__ import annotations
@@ -68,6 +69,16 @@ def make_adapter(folder: str, base: str) -> None:
     get_peft_model(model, settings).save_pretrained(folder)
 
 
+def make_merged(folder: str, base: str, adapter: str) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    PeftModel.from_pretrained(model, adapter).merge_and_unload().save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+
+
 def make_smollm2(cache: str) -> None:
     from leapmodel.execution.training.weights import SMOLLM2, cpu_weights
 
@@ -75,6 +86,10 @@ def make_smollm2(cache: str) -> None:
 
 
 if __name__ == "__main__":
-    {"tiny": make_tiny, "adapter": make_adapter, "smollm2": make_smollm2}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    makers = {
+        "tiny": make_tiny,
+        "adapter": make_adapter,
+        "merged": make_merged,
+        "smollm2": make_smollm2,
+    }
+    makers[sys.argv[1]](*sys.argv[2:])

@@ -21,12 +21,13 @@ from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.loop import Models
 from leapmodel.execution.online import Stream, run_online
 from leapmodel.execution.protocol import Plan
+from leapmodel.execution.swapping import Swap
 from leapmodel.trace import Trace
 
 from .scripted import PLANNING, planner
 
 TASKS = PLANNING.tasks("test")[:12]
-TRAINING = {"base": "x", "train_options": []}
+TRAINING = {"train_options": []}
 HELD_OUT = PLANNING.tasks("test")[12:16]
 
 
@@ -55,12 +56,28 @@ class Pupil:
             self.fail_at = None
             raise EngineError("the training was killed")
         folder.mkdir()
-        (folder / "adapter_config.json").write_text("{}")
+        (folder / "training.json").write_text("{}")
         self.known[folder.name] = {
             p["messages"][-1]["content"]: p["answer"] for p in pairs.frame.to_dict("records")
         }
         keys = [(p["task"], p["step"]) for p in pairs.frame.to_dict("records")]
         self.trained.append((keys, folder.name, None if previous is None else previous.name))
+
+
+class MergedPupil(Pupil):
+    """One that is known by the weights that the server has in place, and not by a name."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__()
+        base.mkdir(exist_ok=True)
+        self.known = {base.name: {}}
+        self.served: list[str] = []
+
+    def says(self, request) -> str:
+        version = Path(request.weights).name
+        if version not in self.served:
+            self.served.append(version)
+        return self.known[version].get(request.last, answer("Fill Mask"))
 
 
 def stream(
@@ -73,6 +90,8 @@ def stream(
     scored: Sequence[Context] | None = None,
     served: str | None = None,
     training: Mapping[str, Any] = TRAINING,
+    base: str = "x",
+    swap: Swap = "adapter",
 ):
     with FakeServer(planner()) as target, FakeServer(pupil.says) as draft:
 
@@ -85,7 +104,7 @@ def stream(
                 opened[1].model = served or opened[1].model
                 plan = Plan(PLANNING, tasks, Models(opened[0], opened[1]), 2)
                 on = heldout() if scored is None else scored
-                what = Stream(plan, batches, method, pupil.train, on, training=training)
+                what = Stream(plan, batches, method, pupil.train, base, swap, on, training=training)
                 return await run_online(what, folder, resume=resume)
 
         return asyncio.run(work()), sorted({request.model for request in draft.requests})
@@ -117,6 +136,47 @@ def test_a_batch_is_served_by_what_the_earlier_ones_taught(tmp_path: Path, metho
             assert len(keys) - len(new) == (0 if number == 0 else len(new))
             assert len(set(keys)) == len(keys)
             assert previous == (f"version-{number:02d}" if number else None)
+
+
+@pytest.mark.parametrize("method", ["retrain", "continual"])
+def test_merged_weights_serve_what_adapters_would(tmp_path: Path, method: str):
+    adapters, merged = Pupil(), MergedPupil(tmp_path / "base")
+    expected, _ = stream(tmp_path / "adapters", adapters, method)
+    versions, asked = stream(
+        tmp_path / "merged", merged, method, base=str(tmp_path / "base"), swap="merged"
+    )
+    assert asked == ["fake"]
+    assert merged.served == ["base", *(f"version-0{number}" for number in range(1, 5))]
+    assert [keys for keys, *_ in merged.trained] == [keys for keys, *_ in adapters.trained]
+    assert [one.agreement for one in versions] == [one.agreement for one in expected]
+    first = None if method == "retrain" else "adapter"
+    assert [previous for *_, previous in merged.trained] == [None, first, first, first]
+    proposals = [
+        [
+            (row["task"], row["draft"], [proposed["action"] for proposed in row["proposals"]])
+            for row in rows_of(tmp_path / name)
+        ]
+        for name in ("adapters", "merged")
+    ]
+    assert proposals[0] == proposals[1]
+
+
+@pytest.mark.parametrize("fail_at", [1, 3])
+def test_a_merged_stream_goes_on_after_the_server_lost_its_weights(tmp_path: Path, fail_at: int):
+    pupil = MergedPupil(tmp_path / "base")
+    pupil.fail_at = fail_at
+    merged = {"base": str(tmp_path / "base"), "swap": "merged"}
+    with pytest.raises(EngineError, match="killed"):
+        stream(tmp_path / "parts", pupil, "continual", **merged)
+    half = tmp_path / "parts" / f"version-{fail_at + 1:02d}"
+    half.mkdir()
+    (half / "config.json").write_text("{")  # killed while it was written
+    # the server of the second attempt is new, and has the base
+    versions, _ = stream(tmp_path / "parts", pupil, "continual", resume=True, **merged)
+    whole = MergedPupil(tmp_path / "base")
+    expected, _ = stream(tmp_path / "whole", whole, "continual", **merged)
+    assert pupil.trained == whole.trained
+    assert [one.agreement for one in versions] == [one.agreement for one in expected]
 
 
 def test_what_is_learned_is_what_the_target_committed(tmp_path: Path):

@@ -46,6 +46,8 @@ class FakeRequest:
         As :func:`tokens_of` counts; ``sent_tokens`` those streamed so far.
     state : {"queued", "running", "finished", "aborted", "failed"}
         Aborted: the client closed the connection. Failed: a fault, or a refused request.
+    weights : str or None
+        The weights that had been put in place of the first ones when it arrived.
     """
 
     number: int
@@ -58,6 +60,7 @@ class FakeRequest:
     cached_tokens: int = 0
     sent_tokens: int = 0
     state: State = "queued"
+    weights: str | None = None
 
     @property
     def last(self) -> str:

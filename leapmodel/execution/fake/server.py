@@ -104,6 +104,7 @@ class FakeServer:
         self.port = port
         self.requests: list[FakeRequest] = []
         self.resets: list[bool] = []  # the answer to each request to reset the prefix cache
+        self.weights: str | None = None  # what was put in place of those it started with
         self._cached_blocks: set[str] = set()
         self._connections: set[asyncio.Transport] = set()
         self._running = 0
@@ -208,6 +209,7 @@ class FakeServer:
         app.router.add_get("/version", self._version)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_post("/reset_prefix_cache", self._reset_prefix_cache)
+        app.router.add_post("/collective_rpc", self._call_workers)
         app.router.add_post("/v1/load_lora_adapter", self._load_adapter)
         app.router.add_post("/v1/unload_lora_adapter", self._unload_adapter)
         # A closed connection cancels the handler: that is how an abort is seen.
@@ -278,6 +280,18 @@ class FakeServer:
         self.resets.append(success)
         return web.json_response({"success": success})
 
+    async def _call_workers(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if body.get("method") != "reload_weights":
+            return refused(400, f"the fake server can't {body.get('method')}")
+        path = body.get("kwargs", {}).get("weights_path")
+        if not path or not os.path.isdir(path):
+            return refused(
+                500, f"Call to collective_rpc method failed: {path}", "InternalServerError"
+            )
+        self.weights = path  # and, as with vLLM, nothing is removed from the prefix cache
+        return web.json_response({"results": [None]})
+
     async def _load_adapter(self, request: web.Request) -> web.Response:
         body = await request.json()
         name, path = body.get("lora_name"), body.get("lora_path")
@@ -322,7 +336,9 @@ class FakeServer:
                 raise ValueError("max_tokens must be at least 1, got 0.")
         except (ValueError, KeyError, TypeError) as error:
             return refused(400, f"{type(error).__name__}: {error}")
-        asked = FakeRequest(len(self.requests), model, messages, body, arrived)
+        asked = FakeRequest(
+            len(self.requests), model, messages, body, arrived, weights=self.weights
+        )
         self.requests.append(asked)
         try:
             response = await self._answer(http, asked)

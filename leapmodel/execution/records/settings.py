@@ -16,6 +16,7 @@ _STATED_LATER = frozenset(
         "online tasks_sha256",
         "online heldout_sha256",
         "online base",
+        "online swap",
         "online train_options",
     }
 )

@@ -39,6 +39,9 @@ LONGEST = 16_384
 ADAPTED = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 """The layers that get an adapter: all that vLLM serves one for in Llama's and Qwen3's kind."""
 TRAINING_FILE = "training.json"
+"""Written last: a folder that has it is complete."""
+ADAPTER_FOLDER = "adapter"
+"""Beside merged weights, what was merged into them."""
 _TINY_BYTES = 100 * 2**20
 _TINY_RECIPE: dict[str, Any] = {"learning_rate": 3e-3, "epochs": 10, "batch_size": 8}
 _SMALL_RECIPE: dict[str, Any] = {"learning_rate": 6e-4, "epochs": 1, "batch_size": 8}
@@ -228,7 +231,8 @@ def train_draft(
     adapter : str or Path, optional
         Go on with this adapter; its own rank and alpha hold.
     merge : bool, default False
-        Write whole weights, with the adapter merged into them, instead of the adapter.
+        Write whole weights, with the adapter merged into them; the adapter itself goes into
+        ``adapter`` there, so that training can go on from it.
     validation : Pairs, optional
         To choose the epoch by; default: a tenth of the tasks, taken out of ``pairs``.
     longest : int, default 16,384
@@ -285,6 +289,7 @@ def train_draft(
     )
     target.mkdir(parents=True, exist_ok=True)
     if merge:
+        model.save_pretrained(target / ADAPTER_FOLDER)
         model = model.merge_and_unload()
     if recipe.full or merge:
         model.to(torch.bfloat16)
