@@ -200,6 +200,14 @@ def test_a_file_of_tasks_is_split_as_the_papers_are(tmp_path: Path):
         PlanningBenchmark(tasks_file=listed).tasks("test")
 
 
+def test_a_task_ends_where_its_line_does_and_nowhere_else(tmp_path: Path):
+    listed = tmp_path / "tasks.txt"
+    texts = [f"first{mark}second {i}" for i, mark in enumerate("\u2028\u2029\x85\x0b\x0c\x1c")]
+    listed.write_bytes("\r\n".join(texts).encode())
+    read = PlanningBenchmark(tasks_file=listed)
+    assert {task.text for split in ("train", "test") for task in read.tasks(split)} == set(texts)
+
+
 @pytest.mark.skipif(not REAL.exists(), reason="the original task descriptions are not here")
 def test_the_original_descriptions_can_be_used():
     read = PlanningBenchmark(tasks_file=REAL)

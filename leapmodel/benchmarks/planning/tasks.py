@@ -76,7 +76,7 @@ def read_tasks(path: str | Path, seed: int) -> dict[Split, list[Task]]:
         If the file is missing, not text, or has fewer than five descriptions.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise DataError(path, expected="a text file", found=str(error.strerror)) from None
     except UnicodeDecodeError:
