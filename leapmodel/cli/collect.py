@@ -7,14 +7,8 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.benchmarks import Split
-from leapmodel.cli.engine import (
-    ChosenBenchmark,
-    ServedModel,
-    benchmark_options,
-    run_to_end,
-    stalled_option,
-    target_options,
-)
+from leapmodel.cli.chosen_benchmark import ChosenBenchmark, benchmark_options
+from leapmodel.cli.engine import ServedModel, run_to_end, stalled_option, target_options
 from leapmodel.cli.options import folder_option
 from leapmodel.cli.run import Shown, report
 from leapmodel.execution.loop import Models

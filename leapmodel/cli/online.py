@@ -14,12 +14,14 @@ import click
 
 from leapmodel.benchmarks import Benchmark
 from leapmodel.benchmarks.interface import about_benchmark
-from leapmodel.cli.engine import (
+from leapmodel.cli.chosen_benchmark import (
     ChosenBenchmark,
-    ServedModel,
     benchmark_options,
-    draft_options,
     refuse_other_benchmark,
+)
+from leapmodel.cli.engine import (
+    ServedModel,
+    draft_options,
     run_to_end,
     stalled_option,
     target_options,

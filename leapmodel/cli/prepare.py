@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from leapmodel.cli.engine import progress_bar
+from leapmodel.cli.progress import progress_bar
 from leapmodel.execution.training.weights import NAMES, cpu_weights
 
 

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import click
 
+from leapmodel.cli.chosen_benchmark import ChosenBenchmark, recorded_benchmark_options
 from leapmodel.cli.engine import (
-    ChosenBenchmark,
     ServedModel,
     draft_options,
-    progress_bar,
-    recorded_benchmark_options,
     run_to_end,
     stalled_option,
     target_options,
 )
 from leapmodel.cli.options import depth_option, refuse_own_input
+from leapmodel.cli.progress import progress_bar
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
 from leapmodel.execution.contexts import contexts_of

@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, TaskID
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 LINE_EVERY_S = 30.0
 """Seconds between two lines of a log; work that is done sooner says nothing."""
@@ -52,3 +60,14 @@ class _Lines(Progress):
         parts.append(str(task.fields.get("said", "")))
         elapsed = timedelta(seconds=round(now_s - self._began_s))
         return ", ".join([*(part for part in parts if part), str(elapsed)])
+
+
+def progress_bar() -> Progress:
+    """Return a progress display of counted work; its tasks have a field ``said``."""
+    return progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+    )

@@ -8,17 +8,16 @@ from pathlib import Path
 import click
 
 from leapmodel.benchmarks import Split
+from leapmodel.cli.chosen_benchmark import ChosenBenchmark, benchmark_options
 from leapmodel.cli.engine import (
-    ChosenBenchmark,
     ServedModel,
-    benchmark_options,
     draft_options,
-    progress_bar,
     run_to_end,
     stalled_option,
     target_options,
 )
 from leapmodel.cli.options import depth_option, folder_option
+from leapmodel.cli.progress import progress_bar
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import ARMS, Plan
 from leapmodel.execution.records.journal import Journal

@@ -6,8 +6,8 @@ import click
 
 from leapmodel.benchmarks.interface import all_tasks
 from leapmodel.benchmarks.recorded import benchmark_of
-from leapmodel.cli.engine import progress_bar
 from leapmodel.cli.options import folder_option
+from leapmodel.cli.progress import progress_bar
 from leapmodel.errors import DataError
 from leapmodel.execution.training.pairs import (
     Pairs,
