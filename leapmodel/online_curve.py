@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +13,9 @@ import pandas as pd
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, percentile_interval, resampled_sums
 from leapmodel.errors import DataError
-from leapmodel.rounds import Rounds
-from leapmodel.trace import Trace
+from leapmodel.measured_set import ROUNDS_ENDING
+from leapmodel.rounds import Rounds, read_rounds
+from leapmodel.trace import Trace, read_trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,13 +81,43 @@ class OnlineCurve:
             middle,
             self.table["speedup"],
             yerr=np.nan_to_num(np.vstack([low, high])),
-            color=COLOURS[0],
+            color=COLOURS[len(ax.containers) % len(COLOURS)],
             marker="o",
             capsize=2,
             label=self.method,
         )
         ax.axhline(1, color="0.5", linewidth=1)
         ax.set(xlabel="tasks met", ylabel="speedup on the batch")
+        ax.legend(frameon=False)
+        return ax
+
+    def plot_agreement(self, ax: Axes | None = None) -> Axes:
+        """Draw each version's agreement on held-out tasks (± SE) against the tasks it learned from.
+
+        Raises
+        ------
+        DataError
+            If the versions were not scored.
+        """
+        from leapmodel.plots import COLOURS, new_axes
+
+        scored: list[Mapping[Any, Any]] = [*self.table.to_dict("records"), self.last]
+        learned_from = [0, *self.table["tasks"].cumsum()][: len(scored)]
+        share = np.array([one.get("agreement", np.nan) for one in scored], dtype=float)
+        error = np.array([one.get("agreement_se", np.nan) for one in scored], dtype=float)
+        if np.isnan(share).all():
+            raise DataError("the versions", column="agreement", expected="scores", found="none")
+        ax = ax or new_axes()
+        ax.errorbar(
+            learned_from,
+            share,
+            yerr=np.nan_to_num(error),
+            color=COLOURS[len(ax.containers) % len(COLOURS)],
+            marker="o",
+            capsize=2,
+            label=self.method,
+        )
+        ax.set(xlabel="tasks learned from", ylabel="agreement on held-out tasks")
         ax.legend(frameon=False)
         return ax
 
@@ -165,6 +198,56 @@ def online_curve(
     method = str((rounds.metadata.get("online") or {}).get("method", "online"))
     last = known.get(int(rows[-1]["batch"]) + 1, {})
     return OnlineCurve(pd.DataFrame(rows), last, method)
+
+
+def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
+    """Read a folder that ``make measure-online`` wrote, and compute the curve of each method.
+
+    Parameters
+    ----------
+    folder : str or Path
+        With ``sequential-train.parquet``, and ``METHOD.rounds.parquet`` and
+        ``METHOD.versions.json`` of each method.
+
+    Returns
+    -------
+    dict of str to OnlineCurve
+        By method.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or bad.
+    """
+    place = Path(folder)
+    found = sorted(place.glob(f"*{ROUNDS_ENDING}"))
+    if not found:
+        raise DataError(
+            place,
+            expected=f"METHOD{ROUNDS_ENDING}, as make measure-online writes",
+            found="none",
+        )
+    sequential = read_trace(place / "sequential-train.parquet")
+    curves = {}
+    for file in found:
+        method = file.name.removesuffix(ROUNDS_ENDING)
+        versions = _read_versions(place / f"{method}.versions.json")
+        curves[method] = online_curve(read_rounds(file), versions, sequential=sequential)
+    return curves
+
+
+def _read_versions(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(file, expected="a file", found=str(error.strerror)) from None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, list) or not all(
+        isinstance(one, dict) and type(one.get("number")) is int for one in said
+    ):
+        raise DataError(file, expected="a JSON array of versions", found="something else")
+    return said
 
 
 def _speedup(sums: np.ndarray) -> np.ndarray:

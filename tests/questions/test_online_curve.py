@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pandas as pd
 import pytest
 
 from leapmodel.errors import DataError
-from leapmodel.online_curve import online_curve
-from leapmodel.rounds import read_rounds
-from leapmodel.trace import Trace
+from leapmodel.online_curve import online_curve, read_online_curves
+from leapmodel.rounds import read_rounds, write_rounds
+from leapmodel.trace import Trace, write_trace
 from tests.execution.test_online import Pupil, rows_of, stream
 
 
@@ -61,3 +62,48 @@ def test_rounds_without_batches_are_refused(recorded):
     rounds = read_rounds(recorded[0] / "rounds.jsonl")
     with pytest.raises(DataError, match="the batches of an online run"):
         online_curve(rounds.sequential, [])
+
+
+@pytest.fixture
+def kept(recorded, tmp_path: Path) -> Path:
+    """A folder as make measure-online leaves it."""
+    folder, versions = recorded
+    rounds = read_rounds(folder / "rounds.jsonl")
+    write_trace(rounds.sequential_trace(), tmp_path / "sequential-train.parquet")
+    write_rounds(rounds.speculative, tmp_path / "retrain.rounds.parquet")
+    (tmp_path / "retrain.versions.json").write_text(json.dumps(versions))
+    return tmp_path
+
+
+def test_a_kept_measurement_is_read_back(recorded, kept: Path):
+    folder, versions = recorded
+    (method, curve), *others = read_online_curves(kept).items()
+    assert (method, others) == ("retrain", [])
+    whole = online_curve(read_rounds(folder / "rounds.jsonl"), versions)
+    pd.testing.assert_frame_equal(curve.table, whole.table)
+    assert curve.last == versions[-1]
+
+
+def test_a_kept_measurement_that_is_not_whole_is_refused(kept: Path, tmp_path: Path):
+    versions = kept / "retrain.versions.json"
+    for text in ("", "{}", "[3]", '[{"number": true}]', "[" * 100_000):
+        versions.write_text(text)
+        with pytest.raises(DataError, match=r"versions\.json: expected a JSON array of versions"):
+            read_online_curves(kept)
+    versions.unlink()
+    with pytest.raises(DataError, match=r"versions\.json: expected a file, found No such file"):
+        read_online_curves(kept)
+    (kept / "retrain.rounds.parquet").unlink()
+    with pytest.raises(DataError, match="as make measure-online writes"):
+        read_online_curves(kept)
+
+
+def test_agreement_is_drawn_from_the_base_to_the_last_version(recorded):
+    folder, versions = recorded
+    curve = online_curve(read_rounds(folder / "rounds.jsonl"), versions)
+    line = curve.plot_agreement().containers[0].lines[0]
+    assert line.get_xdata().tolist() == [0, 4, 8, 12]
+    assert line.get_ydata().tolist() == [version["agreement"] for version in versions]
+    unscored = [{**version, "agreement": None} for version in versions]
+    with pytest.raises(DataError, match="expected scores, found none"):
+        online_curve(read_rounds(folder / "rounds.jsonl"), unscored).plot_agreement()
