@@ -7,6 +7,7 @@ ENGINE := .venv-engine
 ENGINE_BIN := $(ENGINE)/bin
 DEMO := demo-output
 SMOKE := smoke-output
+MEASURED := measured
 SCREENSHOTS := browser-output
 OPENAGI := traces/reconstructed/openagi
 
@@ -119,10 +120,10 @@ test-engine: $(ENGINE)/engine
 
 # A few minutes for the weights, the first time; then an hour or two. A run that broke off goes on.
 measure: $(ENGINE)/engine
-	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.control_set -o traces/measured/planning
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.control_set -o $(MEASURED)/planning
 
 measure-online: $(ENGINE)/engine
-	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.online_set -o traces/measured/online
+	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.online_set -o $(MEASURED)/online
 
 # The same with barely trained weights and ten tasks: it shows that everything works, no more.
 measure-smoke: $(ENGINE)/engine

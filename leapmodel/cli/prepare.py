@@ -13,7 +13,8 @@ from leapmodel.execution.training.weights import NAMES, cpu_weights
 @click.option(
     "--only",
     metavar="NAMES",
-    help=f"Some of {', '.join(NAMES)}; separated by commas. Default: all.",
+    help=f"Some of {', '.join(NAMES)}; separated by commas. Default: the drafts, and the target"
+    " that suits this processor.",
 )
 @click.option(
     "--quick",
@@ -23,9 +24,10 @@ from leapmodel.execution.training.weights import NAMES, cpu_weights
 def command(preset: str, only: str | None, quick: bool) -> None:
     """Make the models of a preset, once, and say where they are.
 
-    The target is SmolLM2-135M, taught to think briefly before it acts; the drafts, which know
-    nothing of it yet, are tiny or SmolLM2. They go to $LEAPMODEL_CACHE, by default the user's
-    cache folder; what is there is not made again.
+    The target is SmolLM2-135M, taught to think briefly before it acts, or a pruned one where the
+    processor has no fast bfloat16; the drafts, which know nothing of it yet, are tiny or SmolLM2.
+    They go to $LEAPMODEL_CACHE, by default the user's cache folder; what is there is not made
+    again.
     """
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     with progress_bar() as bar:

@@ -12,6 +12,7 @@ import pytest
 from leapmodel.errors import UsageError
 from leapmodel.execution.training.encoding import AnswerCollator, Example, encode
 from leapmodel.execution.training.pairs import Pairs, pairs_from_gold
+from leapmodel.execution.training.pruning import prune
 from leapmodel.execution.training.sft import Recipe, load_model, train_draft
 from leapmodel.execution.training.tiny import make_tiny
 from tests.execution.scripted import PLANNING
@@ -122,6 +123,38 @@ def test_full_fine_tuning_writes_a_model(base: Path, tmp_path: Path):
     assert any(
         not torch.equal(one, other)
         for one, other in zip(before.parameters(), after.parameters(), strict=True)
+    )
+
+
+def test_a_model_pruned_of_tokens_alone_says_what_it_said(base: Path, tmp_path: Path):
+    texts = [answer for _, answer in PAIRS.contexts]
+    whole, tokenizer = load_model(base, whole=True)
+    pruned, _ = load_model(base, whole=True)
+    smaller = prune(pruned, tokenizer, texts, range(whole.config.num_hidden_layers))
+    pruned.save_pretrained(tmp_path / "pruned")
+    smaller.save_pretrained(tmp_path / "pruned")
+    pruned, smaller = load_model(tmp_path / "pruned", whole=True)
+    assert len(smaller) < len(tokenizer) / 2
+    for text in texts:
+        ids, fewer = tokenizer(text).input_ids, smaller(text).input_ids
+        tokens = tokenizer.convert_ids_to_tokens(ids)
+        assert smaller.convert_ids_to_tokens(fewer) == tokens
+        logits = whole(torch.tensor([ids])).logits[0, -1]
+        kept = tokenizer.convert_tokens_to_ids(smaller.convert_ids_to_tokens(range(len(smaller))))
+        assert torch.allclose(pruned(torch.tensor([fewer])).logits[0, -1], logits[kept], atol=1e-5)
+
+
+def test_a_pruned_tokenizer_still_reads_any_text(base: Path):
+    model, tokenizer = load_model(base, whole=True)
+    smaller = prune(model, tokenizer, ["<tool>Image Denoising</tool>"], [0, 3, 5])
+    assert model.config.num_hidden_layers == 3
+    said = "Ein völlig anderer Satz: 12 €, 🙂."
+    assert smaller.decode(smaller(said).input_ids) == said
+    assert smaller.eos_token == tokenizer.eos_token
+    assert model.config.eos_token_id == smaller.eos_token_id
+    chat = [{"role": "user", "content": said}]
+    assert smaller.apply_chat_template(chat, tokenize=False) == tokenizer.apply_chat_template(
+        chat, tokenize=False
     )
 
 

@@ -164,13 +164,32 @@ def test_prepare_knows_its_names(tmp_path: Path):
 
 
 def test_prepare_leaves_what_is_there(tmp_path: Path):
-    from leapmodel.execution.training.weights import GENERATION, NAMES
+    from leapmodel.execution.training.weights import GENERATION, SMOLLM2, TINY, suited_target
 
-    for name in NAMES:
+    names = [SMOLLM2, suited_target(), *TINY]
+    for name in names:
         (tmp_path / GENERATION / name).mkdir(parents=True)
     done = leapmodel("prepare", LEAPMODEL_CACHE=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [f"{n}: {tmp_path / GENERATION / n}" for n in NAMES]
+    assert done.stdout.splitlines() == [f"{n}: {tmp_path / GENERATION / n}" for n in names]
+
+
+@pytest.mark.parametrize(
+    ("precision", "target"),
+    [("bfloat16", "smollm2-135m-target"), ("float32", "pruned-29m-target")],
+)
+def test_the_target_is_one_that_the_processor_can_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, target: str
+):
+    from leapmodel.execution.training import weights
+
+    monkeypatch.setattr(weights, "cpu_precision", lambda: precision)
+    names = [weights.SMOLLM2, target, *weights.TINY]
+    for name in names:
+        (tmp_path / weights.GENERATION / name).mkdir(parents=True)
+    made = weights.cpu_weights(folder=tmp_path)
+    assert made.names == names
+    assert made.target == tmp_path / weights.GENERATION / target
 
 
 def test_another_package_under_the_name_is_refused(tmp_path: Path):

@@ -6,41 +6,41 @@ type, in this order: weights, the target alone over the training tasks; then for
 servers training, the sequential arm, every speculative run, what is needed to predict them
 beforehand, and the audit. What exists already is not made again, so a run that broke off goes on.
 
-    python -m leapmodel.execution.measuring.control_set -o traces/measured/planning
+    python -m leapmodel.execution.measuring.control_set -o measured/planning
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from leapmodel.errors import LeapModelError
-from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.measuring.commands import Commands, write_json
+from leapmodel.errors import UsageError
+from leapmodel.execution.measuring.beginning import (
+    TARGET_TOKENS,
+    Places,
+    begun,
+    client_cores,
+    keep,
+    limit,
+    say,
+    servers_for,
+    told_to_the_end,
+)
+from leapmodel.execution.measuring.commands import Commands
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.serving.config import ServingConfig
-from leapmodel.execution.serving.presets import preset
 from leapmodel.execution.serving.servers import Servers, serving
 from leapmodel.execution.training.weights import (
     CPU_RECIPE,
+    PRUNED_TARGET,
+    SMOLLM2,
     TARGET,
     Weights,
     cache_folder,
-    cpu_weights,
+    suited_target,
 )
 from leapmodel.measured_set import PREDICTIONS_ENDING, PROBE_ENDING, ROUNDS_ENDING, TRACE_FILE
-from leapmodel.rounds import read_rounds, write_rounds
-from leapmodel.trace import read_trace, write_trace
-
-TARGET_TOKENS = 128
-"""The CPU target's thoughts are short; one that goes on is cut."""
-CONTEXT = 1024
-"""What the tiny models were made for; a prompt and an answer take a third of it."""
 
 
 @dataclass(frozen=True)
@@ -81,34 +81,32 @@ class Pair:
         return any(run.draft == "trained" for run in self.runs)
 
 
-FULL = (
-    Pair(
-        "tiny-2m",
-        "tiny-2m",
-        (Run("trained", 1), Run("trained", 3), Run("trained", 5), Run("target-direct", 3)),
-    ),
-    Pair("tiny-5m", "tiny-5m", (Run("trained", 3),)),
-    Pair("tiny-2m-untrained", "tiny-2m", (Run("untrained", 3),)),
-    Pair("smollm2-135m", "smollm2-135m", (Run("trained", 3),)),
-)
+LARGE = {TARGET: SMOLLM2, PRUNED_TARGET: "tiny-15m"}
+"""The largest of the three drafts, by the target: not more than itself without its thoughts."""
+
+
+def full_pairs(target: str) -> tuple[Pair, ...]:
+    """Return what is measured in full with a target."""
+    large = LARGE[target]
+    return (
+        Pair(
+            "tiny-2m",
+            "tiny-2m",
+            (Run("trained", 3), Run("trained", 1), Run("trained", 5), Run("target-direct", 3)),
+        ),
+        Pair("tiny-5m", "tiny-5m", (Run("trained", 3),)),
+        Pair("tiny-2m-untrained", "tiny-2m", (Run("untrained", 3),)),
+        Pair(large, large, (Run("trained", 3),)),
+    )
+
+
 SMOKE = (
     Pair("tiny-2m", "tiny-2m", (Run("trained", 2),)),
     Pair("tiny-2m-untrained", "tiny-2m", (Run("untrained", 2),)),
 )
+EXACT_PAIR = "tiny-2m"
 EXACT_ROUNDS = f"float32{ROUNDS_ENDING}"
 """Runs in a precision in which an answer does not depend on what else is decoded beside it."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where things go: what is kept, and what is too heavy for that."""
-
-    kept: Path
-    work: Path
-
-    def trained(self, base: str) -> Path:
-        """Return the folder of a base's trained weights."""
-        return self.work / f"trained-{base}"
 
 
 def measure(
@@ -161,7 +159,7 @@ def measure(
                 "--merge", "-o", str(trained), unless=trained / "config.json", own_cores=False,
             )  # fmt: skip
         _measure_pair(places, pair, weights, commands, [*tasks, *limit(test_tasks)])
-        if pair is pairs[0]:
+        if pair.name == EXACT_PAIR:
             _measure_exact(places, pair, weights, commands, [*tasks, *limit(exact_tasks)])
     show(places.kept, pairs, commands)
 
@@ -235,7 +233,8 @@ def show(kept: Path, pairs: Sequence[Pair], commands: Commands) -> None:
         file for pair in pairs for file in sorted((kept / pair.name).glob(f"*{ROUNDS_ENDING}"))
     ]
     commands.run("identity", *map(str, served))
-    commands.run("identity", str(kept / EXACT_ROUNDS))
+    if (kept / EXACT_ROUNDS).exists():
+        commands.run("identity", str(kept / EXACT_ROUNDS))
 
 
 def _draft(kind: str, servers: Servers) -> list[str]:
@@ -246,94 +245,6 @@ def _draft(kind: str, servers: Servers) -> list[str]:
     return ["--draft-url", url, "--draft-model", model]
 
 
-def begun(
-    places: Places, bases: Sequence[str], quick: bool, cores: set[int] | None
-) -> tuple[Weights, Commands]:
-    """Make the weights that are missing, write what is measured on what, and say who runs commands.
-
-    Parameters
-    ----------
-    places : Places
-    bases : sequence of str
-        Of the drafts.
-    quick : bool
-        With barely trained weights.
-    cores : set of int or None
-        What the commands keep to; None for all.
-    """
-    for folder in (places.kept, places.work):
-        folder.mkdir(parents=True, exist_ok=True)
-    weights = cpu_weights([TARGET, *dict.fromkeys(bases)], quick=quick, say=say)
-    write_json(
-        places.kept / "about.json",
-        {"machine": about_machine(), "versions": about_versions(), "weights": weights.to_dict()},
-    )
-    aliases = {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"}
-    return weights, Commands(places.kept / "commands.jsonl", say, cores, aliases)
-
-
-def client_cores() -> set[int]:
-    """Return the cores for whoever asks: the target has the first one for itself."""
-    cores = os.sched_getaffinity(0)
-    return cores - {min(cores)} or cores
-
-
-def servers_for(
-    places: Places, target: Path, draft: Path | None = None, *, adapters: bool = False
-) -> ServingConfig:
-    """Return the settings of a target's server, and of a draft's that may load adapters or not."""
-    config = preset("cpu")
-    assert config.draft is not None
-    served = replace(
-        config.target,
-        model=str(target),
-        max_model_len=CONTEXT,
-        max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
-    )
-    if draft is None:
-        return replace(config, target=served, draft=None, logs=str(places.work / "logs"))
-    beside = replace(
-        config.draft,
-        model=str(draft),
-        max_model_len=CONTEXT,
-        max_lora_rank=config.draft.max_lora_rank if adapters else None,
-    )
-    return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
-
-
-def keep(source: Path, kept: Path) -> None:
-    """Turn a journal into Parquet, all or nothing."""
-    if kept.exists():
-        return
-    if source.name == TRACE_NAME:
-        write_trace(read_trace(source), kept)
-    else:
-        write_rounds(read_rounds(source), kept)
-
-
-def limit(tasks: int | None) -> list[str]:
-    """Return the option that takes the first tasks alone."""
-    return [] if tasks is None else ["--limit", str(tasks)]
-
-
-def say(text: str) -> None:
-    """Tell a person how far it is."""
-    print(text, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def told_to_the_end() -> Iterator[None]:
-    """End this program as a measurement ends that failed or was stopped: with one line."""
-    try:
-        yield
-    except LeapModelError as error:
-        say(f"error: {error}")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        say("stopped; the same command goes on from here")
-        sys.exit(130)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the control set, in full or as a smoke test."""
     parser = argparse.ArgumentParser(
@@ -342,18 +253,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
     parser.add_argument("--smoke", action="store_true", help="10 tasks, k = 2, one draft")
+    parser.add_argument(
+        "--only", metavar="NAMES", help="some of the pairs of servers, separated by commas"
+    )
     options = parser.parse_args(arguments)
     work = options.work or cache_folder() / ("smoke" if options.smoke else "control-set")
     with told_to_the_end():
         measure(
             Places(options.output, work),
-            SMOKE if options.smoke else FULL,
+            chosen_pairs(SMOKE if options.smoke else full_pairs(suited_target()), options.only),
             train_tasks=16 if options.smoke else None,
             test_tasks=10 if options.smoke else None,
             exact_tasks=2 if options.smoke else 12,
             recipe=CPU_RECIPE,
             quick=options.smoke,
         )
+
+
+def chosen_pairs(pairs: Sequence[Pair], only: str | None) -> Sequence[Pair]:
+    """Return the pairs that a person named, or all.
+
+    Raises
+    ------
+    UsageError
+        If there is none of a name.
+    """
+    if only is None:
+        return pairs
+    known = {pair.name: pair for pair in pairs}
+    wanted = [name.strip() for name in only.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"--only: expected some of {', '.join(known)}, found {name!r}")
+    return [known[name] for name in wanted]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The training tasks run once without speculation and then, for each way to update
 batches with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny
 base. What exists already is not made again, so a run that broke off goes on.
 
-    python -m leapmodel.execution.measuring.online_set -o traces/measured/online
+    python -m leapmodel.execution.measuring.online_set -o measured/online
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from leapmodel.execution.measuring.control_set import (
+from leapmodel.execution.measuring.beginning import (
     TARGET_TOKENS,
     Places,
     begun,

@@ -32,11 +32,11 @@ PRETRAINING = Fitting(learning_rate=3e-3, epochs=1, batch_size=8)
 _INITIAL_SPREAD = 0.08
 """Of the first weights: about one over the root of the width. The usual 0.02 is made for a hundred
 times as many parameters; with it, and batches of 16, these models learned no reading."""
-_MORE_TASKS = 10_000
+MORE_TASKS = 10_000
 """Added to the benchmark's seed, it gives other tasks of the same kind."""
-_KEPT_APART: tuple[Split, ...] = ("train", "test")
+KEPT_APART: tuple[Split, ...] = ("train", "test")
 _TEACHER: tuple[Split, ...] = ("teacher",)
-_ALL: tuple[Split, ...] = (*_KEPT_APART, *_TEACHER)
+_ALL: tuple[Split, ...] = (*KEPT_APART, *_TEACHER)
 _ASTRAY = 0.2
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -138,8 +138,8 @@ def texts_to_read(
     what the words of a task mean. Together they stand for what a model of the size that the paper
     drafts with knows of English and of tools.
     """
-    kept_apart = {task.text for split in _KEPT_APART for task in benchmark.tasks(split)}
-    others = PlanningBenchmark(benchmark.seed + _MORE_TASKS)
+    kept_apart = {task.text for split in KEPT_APART for task in benchmark.tasks(split)}
+    others = PlanningBenchmark(benchmark.seed + MORE_TASKS)
     tasks = [
         (task, assignment)
         for known, splits in ((others, _ALL), (benchmark, _TEACHER))

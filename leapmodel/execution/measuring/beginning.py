@@ -1,0 +1,153 @@
+"""What both measurements begin with: places, weights, servers, and who runs the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leapmodel.errors import DataError, LeapModelError, UsageError, shown
+from leapmodel.execution.about import about_machine, about_versions
+from leapmodel.execution.measuring.commands import Commands, write_json
+from leapmodel.execution.records.recording import TRACE_NAME
+from leapmodel.execution.serving.config import ServingConfig
+from leapmodel.execution.serving.presets import preset
+from leapmodel.execution.training.weights import (
+    Weights,
+    cache_folder,
+    cpu_weights,
+    suited_target,
+)
+from leapmodel.rounds import read_rounds, write_rounds
+from leapmodel.trace import read_trace, write_trace
+
+ABOUT_NAME = "about.json"
+TARGET_TOKENS = 128
+"""The CPU target's thoughts are short; one that goes on is cut."""
+CONTEXT = 1024
+"""What the tiny models were made for; a prompt and an answer take a third of it."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things go: what is kept, and what is too heavy for that."""
+
+    kept: Path
+    work: Path
+
+    def trained(self, base: str) -> Path:
+        """Return the folder of a base's trained weights."""
+        return self.work / f"trained-{base}"
+
+
+def begun(
+    places: Places, bases: Sequence[str], quick: bool, cores: set[int] | None
+) -> tuple[Weights, Commands]:
+    """Make the weights that are missing, write what is measured on what, and say who runs commands.
+
+    Parameters
+    ----------
+    places : Places
+    bases : sequence of str
+        Of the drafts.
+    quick : bool
+        With barely trained weights.
+    cores : set of int or None
+        What the commands keep to; None for all.
+
+    Raises
+    ------
+    UsageError
+        If what is kept there was measured on another machine, or with other weights.
+    """
+    for folder in (places.kept, places.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    weights = cpu_weights([suited_target(), *dict.fromkeys(bases)], quick=quick, say=say)
+    hashes = weights.to_dict()
+    used = {name: hashes[name] for name in (weights.target_name, *dict.fromkeys(bases))}
+    about = {"machine": about_machine(), "versions": about_versions(), "weights": used}
+    file = places.kept / ABOUT_NAME
+    _refuse_others(file, about)
+    write_json(file, about)
+    aliases = {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"}
+    return weights, Commands(places.kept / "commands.jsonl", say, cores, aliases)
+
+
+def _refuse_others(file: Path, about: Mapping[str, Any]) -> None:
+    """Refuse to add to what another machine measured, or the same with other weights."""
+    if not file.exists():
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+        theirs = {name: dict(before[name]) for name in ("machine", "weights")}
+    except (ValueError, RecursionError, KeyError, TypeError):
+        raise DataError(
+            file, expected="what a measurement was made on", found="something else"
+        ) from None
+    for what in theirs:
+        for name in sorted(theirs[what].keys() & about[what].keys()):
+            if theirs[what][name] != about[what][name]:
+                raise UsageError(
+                    f"{file}: measured with {name} {shown(theirs[what][name])}, here it is"
+                    f" {shown(about[what][name])}: give a folder of its own (-o)"
+                )
+
+
+def client_cores() -> set[int]:
+    """Return the cores for whoever asks: the target has the first one for itself."""
+    cores = os.sched_getaffinity(0)
+    return cores - {min(cores)} or cores
+
+
+def servers_for(places: Places, target: Path, draft: Path | None = None) -> ServingConfig:
+    """Return the settings of a target's server, and of a draft's that loads no adapters."""
+    config = preset("cpu")
+    assert config.draft is not None
+    served = replace(
+        config.target,
+        model=str(target),
+        max_model_len=CONTEXT,
+        max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
+    )
+    if draft is None:
+        return replace(config, target=served, draft=None, logs=str(places.work / "logs"))
+    beside = replace(config.draft, model=str(draft), max_model_len=CONTEXT, max_lora_rank=None)
+    return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
+
+
+def keep(source: Path, kept: Path) -> None:
+    """Turn a journal into Parquet, all or nothing."""
+    if kept.exists():
+        return
+    if source.name == TRACE_NAME:
+        write_trace(read_trace(source), kept)
+    else:
+        write_rounds(read_rounds(source), kept)
+
+
+def limit(tasks: int | None) -> list[str]:
+    """Return the option that takes the first tasks alone."""
+    return [] if tasks is None else ["--limit", str(tasks)]
+
+
+def say(text: str) -> None:
+    """Tell a person how far it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def told_to_the_end() -> Iterator[None]:
+    """End this program as a measurement ends that failed or was stopped: with one line."""
+    try:
+        yield
+    except LeapModelError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("stopped; the same command goes on from here")
+        sys.exit(130)
