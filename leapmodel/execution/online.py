@@ -8,6 +8,7 @@ served by anything that saw it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -49,6 +50,8 @@ from leapmodel.rounds import Rounds
 
 Method = Literal["retrain", "continual"]
 VERSIONS_NAME = "versions.json"
+SCORED_AT_ONCE = 4
+"""As many as the CPU preset's servers decode at once."""
 Trainer = Callable[[Pairs, Path, Path | None], Awaitable[None]]
 """Trains an adapter on pairs into a new folder, going on from an earlier one if there is one. If
 versions are swapped merged, the folder gets the merged weights and the adapter beside them."""
@@ -298,16 +301,26 @@ async def _serve(stream: Stream, place: Path, served: str, version: Version) -> 
 
 
 async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, float | None]:
-    """Score the served version on the held-out contexts, one call at a time."""
+    """Score the served version on the held-out contexts, a few at once: nothing is timed here."""
     if not stream.heldout:
         return None, None
-    hits: dict[tuple[str, int], list[bool]] = {}
-    for context in stream.heldout:
-        answer = await draft.generate(context.draft)
+    slots = asyncio.Semaphore(SCORED_AT_ONCE)
+
+    async def is_hit(context: Context) -> bool:
+        async with slots:
+            answer = await draft.generate(context.draft)
         action = stream.plan.benchmark.parse("draft", answer.text)
-        hits.setdefault((context.task.name, context.run), []).append(
-            same_action(action, context.action)
-        )
+        return same_action(action, context.action)
+
+    asked = [asyncio.create_task(is_hit(context)) for context in stream.heldout]
+    try:
+        found = await asyncio.gather(*asked)
+    finally:
+        for one in asked:
+            one.cancel()
+    hits: dict[tuple[str, int], list[bool]] = {}
+    for context, hit in zip(stream.heldout, found, strict=True):
+        hits.setdefault((context.task.name, context.run), []).append(hit)
     share, error = ratio_with_error(
         [sum(task) for task in hits.values()], [len(task) for task in hits.values()]
     )
