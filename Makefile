@@ -118,7 +118,7 @@ engine: $(ENGINE)/engine
 test-engine: $(ENGINE)/engine
 	$(ENGINE_BIN)/pytest -q tests/engine
 
-# A few minutes for the weights, the first time; then an hour or two. A run that broke off goes on.
+# Up to an hour for the weights, the first time; then an hour or two. A run that broke off goes on.
 measure: $(ENGINE)/engine
 	$(ENGINE_BIN)/python -m leapmodel.execution.measuring.control_set -o $(MEASURED)/planning
 

@@ -20,6 +20,8 @@ from leapmodel.trace import Trace, read_trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+VERSIONS_ENDING = ".versions.json"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineCurve:
@@ -31,8 +33,8 @@ class OnlineCurve:
         One row a batch: ``batch`` (from 0), ``tasks``, ``acceptance`` (accepted over compared
         proposals), ``commits`` per round, ``speedup`` (sequential seconds per step over
         speculative seconds per committed step), ``low`` and ``high`` of its 95% interval over
-        tasks (NaN under ten tasks), ``pairs`` and ``agreement``, ``agreement_se``, ``update_s`` of
-        the version that served it.
+        tasks (NaN under ten tasks), ``speedup_so_far`` (of this batch and all before it),
+        ``pairs`` and ``agreement``, ``agreement_se``, ``update_s`` of the version that served it.
     last : Mapping
         The version after the last batch, which served none: ``agreement`` and so on.
     method : str
@@ -161,7 +163,8 @@ def online_curve(
         .agg(alone_s=("seconds", "sum"), alone_steps=("step", "size"))
     )
     known = {int(version["number"]): version for version in versions}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    so_far = np.zeros(4)
     for batch, part in rounds.speculative.frame.groupby("batch", sort=True):
         number = int(batch)  # type: ignore[arg-type]  # a key of the groups
         tasks = part.groupby("task", sort=False).agg(
@@ -177,6 +180,8 @@ def online_curve(
                 found=f"none named {missing!r}",
             )
         low, high = _interval(tasks, seed)
+        sums = tasks.sum().to_numpy()
+        so_far += sums
         # Compared: the accepted ones, and the first that did not match if there was one.
         compared = part["accepted"].sum() + (part["accepted"] < part["proposed"]).sum()
         version = known.get(number, {})
@@ -186,9 +191,10 @@ def online_curve(
                 "tasks": len(tasks),
                 "acceptance": part["accepted"].sum() / compared if compared else np.nan,
                 "commits": part["committed"].mean(),
-                "speedup": float(_speedup(tasks.sum().to_frame().T.to_numpy())[0]),
+                "speedup": float(_speedup(sums)),
                 "low": low,
                 "high": high,
+                "speedup_so_far": float(_speedup(so_far)),
                 **{
                     name: version.get(name, np.nan)
                     for name in ("pairs", "agreement", "agreement_se", "update_s")
@@ -206,8 +212,8 @@ def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
     Parameters
     ----------
     folder : str or Path
-        With ``sequential-train.parquet``, and ``METHOD.rounds.parquet`` and
-        ``METHOD.versions.json`` of each method.
+        With ``sequential-train.parquet``, and ``METHOD.versions.json`` and
+        ``METHOD.rounds.parquet`` of each method.
 
     Returns
     -------
@@ -220,27 +226,25 @@ def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
         If a file is missing or bad.
     """
     place = Path(folder)
-    found = sorted(place.glob(f"*{ROUNDS_ENDING}"))
+    found = sorted(place.glob(f"*{VERSIONS_ENDING}"))
     if not found:
         raise DataError(
             place,
-            expected=f"METHOD{ROUNDS_ENDING}, as make measure-online writes",
+            expected=f"METHOD{VERSIONS_ENDING}, as make measure-online writes",
             found="none",
         )
     sequential = read_trace(place / "sequential-train.parquet")
     curves = {}
     for file in found:
-        method = file.name.removesuffix(ROUNDS_ENDING)
-        versions = _read_versions(place / f"{method}.versions.json")
-        curves[method] = online_curve(read_rounds(file), versions, sequential=sequential)
+        method = file.name.removesuffix(VERSIONS_ENDING)
+        rounds = read_rounds(place / f"{method}{ROUNDS_ENDING}")
+        curves[method] = online_curve(rounds, _read_versions(file), sequential=sequential)
     return curves
 
 
 def _read_versions(file: Path) -> list[Mapping[str, Any]]:
     try:
         said = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(file, expected="a file", found=str(error.strerror)) from None
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, list) or not all(
@@ -252,9 +256,8 @@ def _read_versions(file: Path) -> list[Mapping[str, Any]]:
 
 def _speedup(sums: np.ndarray) -> np.ndarray:
     """Return the speedup of rows of (wall, committed, sequential seconds, sequential steps)."""
-    wall_s, committed, alone_s, alone_steps = sums.T
-    ratio: np.ndarray = (alone_s / alone_steps) / (wall_s / committed)
-    return ratio
+    wall_s, committed, alone_s, alone_steps = np.moveaxis(sums, -1, 0)
+    return np.asarray((alone_s / alone_steps) / (wall_s / committed))
 
 
 def _interval(tasks: pd.DataFrame, seed: int) -> tuple[float, float]:

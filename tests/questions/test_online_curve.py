@@ -40,6 +40,13 @@ def test_each_batch_is_compared_with_its_own_tasks(recorded):
         assert found["acceptance"] == pytest.approx(both["accepted"].sum() / compared)
         assert found["agreement"] == versions[batch]["agreement"]
         assert math.isnan(found["low"])  # four tasks are too few
+    alone, both = (rows[rows["arm"] == arm] for arm in ("sequential", "speculative"))
+    gen_s = sum(v[0]["end_s"] - v[0]["start_s"] for v in alone["verifications"])
+    gen_s += alone["target_tool_s"].sum()
+    whole = (gen_s / len(alone)) / (both["wall_s"].sum() / both["committed"].sum())
+    so_far = curve.table["speedup_so_far"]
+    assert so_far.iloc[-1] == pytest.approx(whole)
+    assert so_far[0] == curve.table["speedup"][0]
     assert curve.last["number"] == 3
     assert "online, retrain" in curve.summary()
     assert curve.to_dict()["batches"][0]["low"] is None
@@ -90,10 +97,11 @@ def test_a_kept_measurement_that_is_not_whole_is_refused(kept: Path, tmp_path: P
         versions.write_text(text)
         with pytest.raises(DataError, match=r"versions\.json: expected a JSON array of versions"):
             read_online_curves(kept)
-    versions.unlink()
-    with pytest.raises(DataError, match=r"versions\.json: expected a file, found No such file"):
-        read_online_curves(kept)
+    versions.write_text("[]")
     (kept / "retrain.rounds.parquet").unlink()
+    with pytest.raises(DataError, match=r"retrain\.rounds\.parquet"):
+        read_online_curves(kept)
+    versions.unlink()
     with pytest.raises(DataError, match="as make measure-online writes"):
         read_online_curves(kept)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from leapmodel.errors import UsageError
@@ -29,8 +28,9 @@ from leapmodel.execution.measuring.beginning import (
     told_to_the_end,
 )
 from leapmodel.execution.measuring.commands import Commands
+from leapmodel.execution.measuring.server_pair import Pair, Run, draft_options, measure_pair
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.serving.servers import Servers, serving
+from leapmodel.execution.serving.servers import serving
 from leapmodel.execution.training.weights import (
     CPU_RECIPE,
     PRUNED_TARGET,
@@ -40,46 +40,7 @@ from leapmodel.execution.training.weights import (
     cache_folder,
     suited_target,
 )
-from leapmodel.measured_set import PREDICTIONS_ENDING, PROBE_ENDING, ROUNDS_ENDING, TRACE_FILE
-
-
-@dataclass(frozen=True)
-class Run:
-    """One speculative run.
-
-    Attributes
-    ----------
-    draft : {"trained", "untrained", "target-direct"}
-    depth : int
-    """
-
-    draft: str
-    depth: int
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A target's and a draft's server, and the runs made with them.
-
-    Attributes
-    ----------
-    name : str
-        Of the folder.
-    base : str
-        The draft's base, of the CPU preset's weights.
-    runs : tuple of Run
-        With the trained draft or with its untrained base, not both: one server serves one.
-    """
-
-    name: str
-    base: str
-    runs: tuple[Run, ...]
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether the draft that is served was trained."""
-        return any(run.draft == "trained" for run in self.runs)
-
+from leapmodel.measured_set import ROUNDS_ENDING
 
 LARGE = {TARGET: SMOLLM2, PRUNED_TARGET: "tiny-15m"}
 """The largest of the three drafts, by the target: not more than itself without its thoughts."""
@@ -158,9 +119,11 @@ def measure(
                 "train", str(places.kept / "train.parquet"), "--base", str(base), *recipe,
                 "--merge", "-o", str(trained), unless=trained / "config.json", own_cores=False,
             )  # fmt: skip
-        _measure_pair(places, pair, weights, commands, [*tasks, *limit(test_tasks)])
+        models = (weights.target, _draft_model(places, pair, weights))
+        taught_on = places.kept / "train.parquet"
+        measure_pair(places, pair, models, commands, [*tasks, *limit(test_tasks)], taught_on)
         if pair.name == EXACT_PAIR:
-            _measure_exact(places, pair, weights, commands, [*tasks, *limit(exact_tasks)])
+            _measure_exact(places, pair, models, commands, [*tasks, *limit(exact_tasks)])
     show(places.kept, pairs, commands)
 
 
@@ -168,57 +131,23 @@ def _draft_model(places: Places, pair: Pair, weights: Weights) -> Path:
     return places.trained(pair.base) if pair.is_trained else weights.base(pair.base)
 
 
-def _measure_pair(
-    places: Places, pair: Pair, weights: Weights, commands: Commands, tasks: Sequence[str]
-) -> None:
-    kept, work = places.kept / pair.name, places.work / pair.name
-    kept.mkdir(exist_ok=True)
-    wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in pair.runs)]
-    if all((kept / f"{name}{ROUNDS_ENDING}").exists() for name in wanted):
-        return
-    with serving(
-        servers_for(places, weights.target, _draft_model(places, pair, weights)), say
-    ) as servers:
-        target = ["--target-url", servers.target_url]
-        commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
-                     "-o", str(work / "sequential"))  # fmt: skip
-        trace = kept / TRACE_FILE
-        keep(work / "sequential" / TRACE_NAME, trace)
-        keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
-        for run in pair.runs:
-            name = f"{run.draft}-k{run.depth}"
-            called = run.draft if run.draft == "target-direct" else f"{run.draft} {pair.base}"
-            draft = [*_draft(run.draft, servers), "--draft-name", called]
-            if not (kept / f"{name}{ROUNDS_ENDING}").exists():
-                commands.run("run", *target, *draft, "--arm", "speculative",
-                             "--k", str(run.depth), *tasks, "--resume",
-                             "-o", str(work / name))  # fmt: skip
-                keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
-            predictions = kept / f"{run.draft}{PREDICTIONS_ENDING}"
-            commands.run("agreement", str(trace), *draft, "--train-trace",
-                         str(places.kept / "train.parquet"), "-o", str(predictions),
-                         unless=predictions)  # fmt: skip
-            probed = kept / f"{run.draft}{PROBE_ENDING}"
-            deepest = max(one.depth for one in pair.runs)
-            commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
-                         "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
-                         "-o", str(probed), unless=probed)  # fmt: skip
-    for name in wanted:
-        commands.run("audit", str(kept / f"{name}{ROUNDS_ENDING}"))
-
-
 def _measure_exact(
-    places: Places, pair: Pair, weights: Weights, commands: Commands, tasks: Sequence[str]
+    places: Places,
+    pair: Pair,
+    models: tuple[Path, Path],
+    commands: Commands,
+    tasks: Sequence[str],
 ) -> None:
     """Run a few tasks in float32, both arms twice, for their trajectories alone."""
     rounds = places.kept / EXACT_ROUNDS
     deepest = max(run.depth for run in pair.runs if run.draft == "trained")
     if not rounds.exists():
-        config = servers_for(places, weights.target, _draft_model(places, pair, weights)).replacing(
+        config = servers_for(places, *models).replacing(
             target={"dtype": "float32"}, draft={"dtype": "float32"}
         )
         with serving(config, say) as servers:
-            commands.run("run", "--target-url", servers.target_url, *_draft("trained", servers),
+            draft = draft_options("trained", servers)
+            commands.run("run", "--target-url", servers.target_url, *draft,
                          "--draft-name", f"trained {pair.base}", "--k", str(deepest),
                          "--passes", "2", *tasks, "--resume",
                          "-o", str(places.work / "float32"))  # fmt: skip
@@ -235,14 +164,6 @@ def show(kept: Path, pairs: Sequence[Pair], commands: Commands) -> None:
     commands.run("identity", *map(str, served))
     if (kept / EXACT_ROUNDS).exists():
         commands.run("identity", str(kept / EXACT_ROUNDS))
-
-
-def _draft(kind: str, servers: Servers) -> list[str]:
-    """Return the options that name a draft: which server, which model or adapter there."""
-    url, model = servers.draft_url, servers.draft_model
-    if kind == "target-direct":
-        url, model = servers.target_url, servers.target_model
-    return ["--draft-url", url, "--draft-model", model]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

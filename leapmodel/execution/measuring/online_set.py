@@ -2,7 +2,8 @@
 
 The training tasks run once without speculation and then, for each way to update the draft, in
 batches with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny
-base. What exists already is not made again, so a run that broke off goes on.
+base; in the end the last version, which has learned from all batches, runs the test tasks. What
+exists already is not made again, so a run that broke off goes on.
 
     python -m leapmodel.execution.measuring.online_set -o measured/online
 """
@@ -25,10 +26,12 @@ from leapmodel.execution.measuring.beginning import (
     servers_for,
     told_to_the_end,
 )
+from leapmodel.execution.measuring.commands import Commands
+from leapmodel.execution.measuring.server_pair import Pair, Run, measure_pair
 from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import serving
-from leapmodel.execution.training.weights import CPU_RECIPE, cache_folder
+from leapmodel.execution.training.weights import CPU_RECIPE, Weights, cache_folder
 
 DRAFT = "tiny-2m"
 METHODS = ("retrain", "continual")
@@ -72,7 +75,9 @@ def measure_online(
                     "collect", *target, "--tasks", split, *common, *limit(count), "--resume",
                     "--concurrency", str(at_once), "-o", str(places.work / split),
                 )  # fmt: skip
-                keep(places.work / split / TRACE_NAME, places.kept / f"sequential-{split}.parquet")
+                alone = f"sequential-{split}"
+                keep(places.work / split / ROUNDS_NAME, places.kept / f"{alone}.rounds.parquet")
+                keep(places.work / split / TRACE_NAME, places.kept / f"{alone}.parquet")
         for method in METHODS:
             if (places.kept / f"{method}.rounds.parquet").exists():
                 continue
@@ -90,8 +95,30 @@ def measure_online(
                 places.work / method / VERSIONS_NAME, places.kept / f"{method}.versions.json"
             )
             keep(places.work / method / ROUNDS_NAME, places.kept / f"{method}.rounds.parquet")
-    for method in METHODS:
-        commands.run("audit", str(places.kept / f"{method}.rounds.parquet"))
+    _measure_offline(places, weights, commands, [*common, *limit(heldout)], depth, batches)
+    records = [places.kept / f"{run}.rounds.parquet" for run in ("sequential-train", *METHODS)]
+    for record in records:
+        commands.run("audit", str(record))
+    commands.run("identity", *map(str, records))
+
+
+def _measure_offline(
+    places: Places,
+    weights: Weights,
+    commands: Commands,
+    tasks: Sequence[str],
+    depth: int,
+    batches: int,
+) -> None:
+    """Measure what the last version, which has learned from all batches, does on other tasks.
+
+    It is what a draft would be that was trained before it was deployed.
+    """
+    draft = places.work / "retrain" / f"version-{batches:02d}"
+    pair = Pair("offline", DRAFT, (Run("trained", depth),))
+    taught_on = places.kept / "sequential-train.parquet"
+    measure_pair(places, pair, (weights.target, draft), commands, tasks, taught_on)
+    commands.run("validate", str(places.kept))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
