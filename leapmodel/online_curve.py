@@ -15,7 +15,7 @@ from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, percentile_interval, res
 from leapmodel.errors import DataError
 from leapmodel.measured_set import ROUNDS_ENDING
 from leapmodel.rounds import Rounds, read_rounds
-from leapmodel.trace import Trace, read_trace
+from leapmodel.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -212,8 +212,7 @@ def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
     Parameters
     ----------
     folder : str or Path
-        With ``sequential-train.parquet``, and ``METHOD.versions.json`` and
-        ``METHOD.rounds.parquet`` of each method.
+        With ``METHOD.versions.json`` and ``METHOD.rounds.parquet``, both arms, of each method.
 
     Returns
     -------
@@ -233,12 +232,11 @@ def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
             expected=f"METHOD{VERSIONS_ENDING}, as make measure-online writes",
             found="none",
         )
-    sequential = read_trace(place / "sequential-train.parquet")
     curves = {}
     for file in found:
         method = file.name.removesuffix(VERSIONS_ENDING)
         rounds = read_rounds(place / f"{method}{ROUNDS_ENDING}")
-        curves[method] = online_curve(rounds, _read_versions(file), sequential=sequential)
+        curves[method] = online_curve(rounds, _read_versions(file))
     return curves
 
 

@@ -13,7 +13,7 @@ import pytest
 from leapmodel.errors import DataError
 from leapmodel.online_curve import online_curve, read_online_curves
 from leapmodel.rounds import read_rounds, write_rounds
-from leapmodel.trace import Trace, write_trace
+from leapmodel.trace import Trace
 from tests.execution.test_online import Pupil, rows_of, stream
 
 
@@ -76,8 +76,7 @@ def kept(recorded, tmp_path: Path) -> Path:
     """A folder as make measure-online leaves it."""
     folder, versions = recorded
     rounds = read_rounds(folder / "rounds.jsonl")
-    write_trace(rounds.sequential_trace(), tmp_path / "sequential-train.parquet")
-    write_rounds(rounds.speculative, tmp_path / "retrain.rounds.parquet")
+    write_rounds(rounds, tmp_path / "retrain.rounds.parquet")
     (tmp_path / "retrain.versions.json").write_text(json.dumps(versions))
     return tmp_path
 

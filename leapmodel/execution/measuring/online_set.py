@@ -1,9 +1,9 @@
 """Learning online, measured on this machine: ``make measure-online`` (Fig. 5 in miniature).
 
-The training tasks run once without speculation and then, for each way to update the draft, in
-batches with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny
-base; in the end the last version, which has learned from all batches, runs the test tasks. What
-exists already is not made again, so a run that broke off goes on.
+For each way to update the draft, the training tasks run in batches, each without speculation and
+then with it (as the paper does on tau2-bench, App. L). The draft starts as the untrained tiny base;
+in the end the last version, which has learned from all batches, runs the test tasks. What exists
+already is not made again, so a run that broke off goes on.
 
     python -m leapmodel.execution.measuring.online_set -o measured/online
 """
@@ -32,6 +32,8 @@ from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import serving
 from leapmodel.execution.training.weights import CPU_RECIPE, Weights, cache_folder
+from leapmodel.measured_set import ROUNDS_ENDING
+from leapmodel.online_curve import VERSIONS_ENDING
 
 DRAFT = "tiny-2m"
 METHODS = ("retrain", "continual")
@@ -66,37 +68,37 @@ def measure_online(
     """
     weights, commands = begun(places, [DRAFT], quick, None)  # it trains in between, on every core
     common = ["--target-tokens", str(TARGET_TOKENS)]
+    heldout_tasks = [*common, *limit(heldout)]
+    scored_on = places.kept / "test.parquet"
     with serving(servers_for(places, weights.target, weights.base(DRAFT)), say) as servers:
         target = ["--target-url", servers.target_url]
-        # Of the held-out tasks the actions alone are used, so their times may be worth nothing.
-        for split, count, at_once in (("train", tasks, 1), ("test", heldout, 4)):
-            if not (places.kept / f"sequential-{split}.parquet").exists():
-                commands.run(
-                    "collect", *target, "--tasks", split, *common, *limit(count), "--resume",
-                    "--concurrency", str(at_once), "-o", str(places.work / split),
-                )  # fmt: skip
-                alone = f"sequential-{split}"
-                keep(places.work / split / ROUNDS_NAME, places.kept / f"{alone}.rounds.parquet")
-                keep(places.work / split / TRACE_NAME, places.kept / f"{alone}.parquet")
+        if not scored_on.exists():
+            commands.run(
+                "collect", *target, "--tasks", "test", *heldout_tasks, "--concurrency", "4",
+                "--resume", "-o", str(places.work / "test"),
+            )  # fmt: skip
+            keep(places.work / "test" / TRACE_NAME, scored_on)
         for method in METHODS:
-            if (places.kept / f"{method}.rounds.parquet").exists():
+            rounds = places.kept / f"{method}{ROUNDS_ENDING}"
+            if rounds.exists():
                 continue
+            # Both arms, batch by batch: a stream takes half an hour, in which the speed of a
+            # machine that others share may change twofold.
             commands.run(
                 "online", *target, "--draft-url", servers.draft_url, "--draft-model",
                 servers.draft_model, "--base", str(weights.base(DRAFT)), "--k", str(depth),
                 # merged: beside so small a model an adapter takes twice the model's own time
                 "--swap", "merged",
-                "--batches", str(batches), "--method", method, "--arm", "speculative",
-                "--heldout", str(places.kept / "sequential-test.parquet"), *common,
-                *limit(tasks), "--train-options", shlex.join(TRAINING), "--resume",
+                "--batches", str(batches), "--method", method, "--arm", "both",
+                "--heldout", str(scored_on), *common, *limit(tasks),
+                "--train-options", shlex.join(TRAINING), "--resume",
                 "-o", str(places.work / method),
             )  # fmt: skip
-            shutil.copy(
-                places.work / method / VERSIONS_NAME, places.kept / f"{method}.versions.json"
-            )
-            keep(places.work / method / ROUNDS_NAME, places.kept / f"{method}.rounds.parquet")
-    _measure_offline(places, weights, commands, [*common, *limit(heldout)], depth, batches)
-    records = [places.kept / f"{run}.rounds.parquet" for run in ("sequential-train", *METHODS)]
+            versions = places.work / method / VERSIONS_NAME
+            shutil.copy(versions, places.kept / f"{method}{VERSIONS_ENDING}")
+            keep(places.work / method / ROUNDS_NAME, rounds)
+    _measure_offline(places, weights, commands, heldout_tasks, depth, batches)
+    records = [places.kept / f"{method}{ROUNDS_ENDING}" for method in METHODS]
     for record in records:
         commands.run("audit", str(record))
     commands.run("identity", *map(str, records))
@@ -116,7 +118,7 @@ def _measure_offline(
     """
     draft = places.work / "retrain" / f"version-{batches:02d}"
     pair = Pair("offline", DRAFT, (Run("trained", depth),))
-    taught_on = places.kept / "sequential-train.parquet"
+    taught_on = places.work / "retrain" / TRACE_NAME
     measure_pair(places, pair, (weights.target, draft), commands, tasks, taught_on)
     commands.run("validate", str(places.kept))
 
