@@ -43,6 +43,8 @@ class Measurement:
         Whether the sequential arm's time was measured as a whole.
     ms_per_token : dict
         By arm, where tokens are known.
+    alone_ms_per_token : dict
+        The same of requests that had the target for themselves.
     left_out : tuple of str
         Tasks that only one arm has.
     """
@@ -53,6 +55,7 @@ class Measurement:
     per_task: pd.DataFrame
     own_sequential: bool
     ms_per_token: dict[str, float]
+    alone_ms_per_token: dict[str, float]
     left_out: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -183,6 +186,11 @@ def _measurement(
         per_task=_per_task(trace, part, whole, configuration.depth),
         own_sequential=whole is not None,
         ms_per_token=_ms_per_token(trace, part, compared),
+        alone_ms_per_token={
+            arm: rate
+            for rounds in (part, compared)
+            for arm, rate in rounds.ms_per_token(alone=True).items()
+        },
         left_out=tuple(name for name in everyone if name not in in_both),
     )
 

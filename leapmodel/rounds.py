@@ -243,12 +243,22 @@ class Rounds:
         parts = ["wait_s", "idle_s", "draft_model_s", "proposal_tool_s", "target_tool_s"]
         return sums[["rounds", "wall_s", *parts, "residual_s", "clock_s", "wall_over_clock"]]
 
-    def ms_per_token(self) -> dict[str, float]:
+    def ms_per_token(self, *, alone: bool = False) -> dict[str, float]:
         """Return milliseconds per completion token over used verifications, by arm.
 
         They are alike if concurrent verification is close to free: assumption (b) (App. H).
+
+        Parameters
+        ----------
+        alone : bool, default False
+            Of rounds with a single verification only. These are alike in any case, unless the
+            engine or the machine was faster in one arm than in the other.
         """
         used = self.committed.dropna(subset=["completion_tokens"])
+        if alone:
+            round_key = ["task", "run", "arm", "round"]
+            single = self.frame.loc[self.frame["verifications"].map(len) == 1, round_key]
+            used = used.merge(single, on=round_key)
         sums = used.groupby("arm", sort=False)[["gen_s", "completion_tokens"]].sum()
         spoke = sums[sums["completion_tokens"] > 0]
         rates = 1000 * spoke["gen_s"] / spoke["completion_tokens"]

@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CLOCKS_AGREE = 0.01
+"""How far the sum of the rounds may be off the tasks' own clock before it is said."""
 SAME_RUN = 0.10
 """By so much at most a step's time in the trace and in the sequential arm differ without a word."""
-"""How far the sum of the rounds may be off the tasks' own clock before it is said."""
+SAME_MACHINE = 1.2
+"""The ratio of a lone request's time per token between the arms that is borne without a word. The
+speculative arm's lone requests read a prompt that is in the cache less often."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -350,6 +353,16 @@ def _limits(name: str, row: Measurement) -> list[str]:
                 f"{name}, k = {row.depth}: a step of the trace takes {ratio:+.0%} against one of"
                 " the sequential arm, as if it were of another run; Eq. 4 stands on the trace, the"
                 " measured speedup on the arm"
+            )
+    rates = row.alone_ms_per_token
+    if {"sequential", "speculative"} <= rates.keys():
+        ratio = rates["speculative"] / rates["sequential"]
+        if not 1 / SAME_MACHINE < ratio < SAME_MACHINE:
+            said.append(
+                f"{name}, k = {row.depth}: a request alone takes {rates['sequential']:.1f} ms a"
+                f" token in the sequential arm and {rates['speculative']:.1f} in the speculative"
+                " one: the machine was not equally fast in both, and the measured speedup is of"
+                " that too"
             )
     off = row.rounds.decomposition()["wall_over_clock"] - 1
     if (off.abs() > CLOCKS_AGREE).any():

@@ -277,27 +277,48 @@ def test_a_row_outside_says_why():
     assert "within 0.05" in answer.sentence
 
 
-def test_a_slower_token_is_told_from_other_waiting():
-    rounds = simulate(n_tasks=30, depth=3, follow_gold=True)
+def slowed(rounds: Rounds, factors) -> Rounds:
+    """Rounds whose verifications take so much longer, a factor for each round."""
     frame = rounds.frame
-    slower = np.where(frame["arm"] == "speculative", 1.2, 1.0)
-    longer = (slower - 1) * frame["wait_s"]
+    longer = (np.asarray(factors) - 1) * frame["wait_s"]
     frame = frame.assign(
         wait_s=frame["wait_s"] + longer,
         wall_s=frame["wall_s"] + longer,
         verifications=[
             [{**v, "end_s": v["start_s"] + factor * (v["end_s"] - v["start_s"])} for v in asked]
-            for factor, asked in zip(slower, frame["verifications"], strict=True)
+            for factor, asked in zip(factors, frame["verifications"], strict=True)
         ],
     )
+    return Rounds.from_frame(frame.drop(columns="clock_s"), rounds.metadata)
+
+
+def test_a_slower_token_is_told_from_other_waiting():
+    rounds = simulate(n_tasks=30, depth=3, follow_gold=True)
     before = validate(rounds).rows[0]
-    after = validate(Rounds.from_frame(frame.drop(columns="clock_s"), rounds.metadata)).rows[0]
+    factors = np.where(rounds.frame["arm"] == "speculative", 1.2, 1.0)
+    after = validate(slowed(rounds, factors)).rows[0]
     assert after.to_dict()["ms_per_token"]["speculative"] == pytest.approx(30)
     beta = before.to_dict()["wait_inflation_measured"]
     assert after.to_dict()["wait_inflation_measured"] == pytest.approx(1.2 * beta)
     assert after.parts["wait_inflation"] == pytest.approx(before.parts["wait_inflation"])
     assert after.parts["ms_per_token"] < -0.1
     assert "(25.0 sequential, 30.0 speculative)" in after.why
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_machine_that_changed_its_speed_between_the_arms_is_noticed(factor: float):
+    rounds = simulate(n_tasks=30, depth=3)
+    speculative = rounds.frame["arm"] == "speculative"
+    together = rounds.frame["verifications"].map(len) > 1
+    assert (speculative & ~together).sum() > 5
+    # that concurrent requests slow each other down is another matter
+    answer = validate(slowed(rounds, np.where(together, 2.0, 1.0)))
+    assert not any("equally fast" in one for one in answer.warnings)
+    (said,) = validate(slowed(rounds, np.where(speculative, factor, 1.0))).warnings
+    assert (
+        f"a request alone takes 25.0 ms a token in the sequential arm and {25 * factor:.1f} in the"
+        " speculative one: the machine was not equally fast in both" in said
+    )
 
 
 def test_a_clock_that_the_rounds_do_not_account_for_is_said():
