@@ -72,25 +72,13 @@ class OnlineCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the speedup of each batch, with its interval, against the tasks met."""
-        from leapmodel.plots import COLOURS, new_axes
-
-        ax = ax or new_axes()
         ends = self.table["tasks"].cumsum()
         middle = ends - self.table["tasks"] / 2
         low = self.table["speedup"] - self.table["low"]
         high = self.table["high"] - self.table["speedup"]
-        ax.errorbar(
-            middle,
-            self.table["speedup"],
-            yerr=np.nan_to_num(np.vstack([low, high])),
-            color=COLOURS[len(ax.containers) % len(COLOURS)],
-            marker="o",
-            capsize=2,
-            label=self.method,
-        )
+        ax = self._draw(ax, middle, self.table["speedup"], np.vstack([low, high]))
         ax.axhline(1, color="0.5", linewidth=1)
         ax.set(xlabel="tasks met", ylabel="speedup on the batch")
-        ax.legend(frameon=False)
         return ax
 
     def plot_agreement(self, ax: Axes | None = None) -> Axes:
@@ -101,25 +89,30 @@ class OnlineCurve:
         DataError
             If the versions were not scored.
         """
-        from leapmodel.plots import COLOURS, new_axes
-
         scored: list[Mapping[Any, Any]] = [*self.table.to_dict("records"), self.last]
         learned_from = [0, *self.table["tasks"].cumsum()][: len(scored)]
         share = np.array([one.get("agreement", np.nan) for one in scored], dtype=float)
         error = np.array([one.get("agreement_se", np.nan) for one in scored], dtype=float)
         if np.isnan(share).all():
             raise DataError("the versions", column="agreement", expected="scores", found="none")
+        ax = self._draw(ax, learned_from, share, error)
+        ax.set(xlabel="tasks learned from", ylabel="agreement on held-out tasks")
+        return ax
+
+    def _draw(self, ax: Axes | None, x: Any, y: Any, error: Any) -> Axes:
+        """Draw a line with its errors, in a colour of its own on axes that hold other methods."""
+        from leapmodel.plots import COLOURS, new_axes
+
         ax = ax or new_axes()
         ax.errorbar(
-            learned_from,
-            share,
+            x,
+            y,
             yerr=np.nan_to_num(error),
             color=COLOURS[len(ax.containers) % len(COLOURS)],
             marker="o",
             capsize=2,
             label=self.method,
         )
-        ax.set(xlabel="tasks learned from", ylabel="agreement on held-out tasks")
         ax.legend(frameon=False)
         return ax
 

@@ -43,7 +43,7 @@ from leapmodel.execution.records.recording import (
     made_folder,
     refuse_others,
 )
-from leapmodel.execution.swapping import Swap, serve_version, withdraw_version
+from leapmodel.execution.swapping import Swap, serve_version
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
 from leapmodel.rounds import Rounds
@@ -195,7 +195,7 @@ async def run_online(
             )
             write_json(place / VERSIONS_NAME, [asdict(version) for version in versions])
             updated(versions[-1])
-        await withdraw_version(draft, stream.swap, served, stream.base)
+        await _serve(stream, place, served, versions[0])  # merged weights are taken out again
     return versions
 
 

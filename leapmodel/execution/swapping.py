@@ -43,9 +43,3 @@ async def serve_version(
     if folder is not None and name not in await draft.models():
         await draft.load_adapter(name, path)
     draft.model = name
-
-
-async def withdraw_version(draft: Endpoint, swap: Swap, served: str, base: str) -> None:
-    """Let a draft's server answer as the base again under the base's name."""
-    if swap == "merged":
-        await serve_version(draft, swap, served, base, None)

@@ -19,7 +19,7 @@ from leapmodel.execution.training.encoding import EXTRA, Example, encode
 from leapmodel.execution.training.fitting import Fitting, Progress, fit
 from leapmodel.execution.training.pruning import LAYERS, prune
 from leapmodel.execution.training.sft import ADAPTED, load_model
-from leapmodel.execution.training.tiny import KEPT_APART, MORE_TASKS
+from leapmodel.execution.training.tiny import MORE_TASKS, measured_texts
 
 N_TASKS = 480
 N_VALIDATION = 20
@@ -90,15 +90,15 @@ def make_pruned_target(
     lessons = [*_lessons(PlanningBenchmark(), N_TASKS), *_lessons(others, N_TASKS)]
     torch.manual_seed(PRUNED_TEACHING.seed)
     tokenizer = prune(model, tokenizer, _texts(tokenizer, lessons), LAYERS)
-    training = encode(tokenizer, lessons, longest=_LONGEST)
-    fit(model, tokenizer, training, _validation(tokenizer), PRUNED_TEACHING, progress=progress)
     again = [
         lesson
         for benchmark in (PlanningBenchmark(), others)
         for lesson in _lessons(benchmark, N_TASKS, seed=PRUNED_TEACHING.seed + 1, under_way=True)
     ]
-    training = encode(tokenizer, again, longest=_LONGEST)
-    fit(model, tokenizer, training, _validation(tokenizer), PRUNED_TEACHING, progress=progress)
+    validation = _validation(tokenizer)
+    for taught in (lessons, again):
+        training = encode(tokenizer, taught, longest=_LONGEST)
+        fit(model, tokenizer, training, validation, PRUNED_TEACHING, progress=progress)
     _save(model, tokenizer, folder)
 
 
@@ -131,8 +131,8 @@ def _lessons(
 
     ``under_way`` leaves out the first steps, of which nothing is done yet.
     """
-    kept_apart = {task.text for split in KEPT_APART for task in PlanningBenchmark().tasks(split)}
-    assignments = [one for one in benchmark.assignments("teacher") if one[0].text not in kept_apart]
+    measured = measured_texts(PlanningBenchmark())
+    assignments = [one for one in benchmark.assignments("teacher") if one[0].text not in measured]
     rng = random.Random(seed)
     found: list[Lesson] = []
     for task, assignment in assignments[-n_tasks:] if last else assignments[:n_tasks]:

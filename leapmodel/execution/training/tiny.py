@@ -34,9 +34,9 @@ _INITIAL_SPREAD = 0.08
 times as many parameters; with it, and batches of 16, these models learned no reading."""
 MORE_TASKS = 10_000
 """Added to the benchmark's seed, it gives other tasks of the same kind."""
-KEPT_APART: tuple[Split, ...] = ("train", "test")
+_KEPT_APART: tuple[Split, ...] = ("train", "test")
 _TEACHER: tuple[Split, ...] = ("teacher",)
-_ALL: tuple[Split, ...] = (*KEPT_APART, *_TEACHER)
+_ALL: tuple[Split, ...] = (*_KEPT_APART, *_TEACHER)
 _ASTRAY = 0.2
 _CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -128,6 +128,11 @@ def make_tiny(
     tokenizer.save_pretrained(folder)
 
 
+def measured_texts(benchmark: PlanningBenchmark) -> set[str]:
+    """Return the tasks that a loop is measured on, which no base and no target is taught."""
+    return {task.text for split in _KEPT_APART for task in benchmark.tasks(split)}
+
+
 def texts_to_read(
     benchmark: PlanningBenchmark, n: int, rng: random.Random
 ) -> list[tuple[Sequence[Mapping[str, str]], str]]:
@@ -138,14 +143,14 @@ def texts_to_read(
     what the words of a task mean. Together they stand for what a model of the size that the paper
     drafts with knows of English and of tools.
     """
-    kept_apart = {task.text for split in KEPT_APART for task in benchmark.tasks(split)}
+    measured = measured_texts(benchmark)
     others = PlanningBenchmark(benchmark.seed + MORE_TASKS)
     tasks = [
         (task, assignment)
         for known, splits in ((others, _ALL), (benchmark, _TEACHER))
         for split in splits
         for task, assignment in known.assignments(split)
-        if task.text not in kept_apart
+        if task.text not in measured
     ]
     found: list[tuple[Sequence[Mapping[str, str]], str]] = []
     for number in range(n):
