@@ -15,6 +15,8 @@ from leapmodel.benchmarks.planning.tools import TOOLS
 STOP_WORD = "TERMINATE"
 """What a model writes between the tags when the plan is complete."""
 _OPEN, _CLOSE = "<tool>", "</tool>"
+WHOLE_WORDS = (_OPEN, _CLOSE, STOP_WORD, *TOOLS)
+"""What answers are made of, for a model whose tokenizer is made for them."""
 
 _TARGET_SYSTEM = (
     "You plan work with expert tools, one tool at a time. They work in English. Tools: "

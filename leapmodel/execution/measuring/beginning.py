@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,19 +105,34 @@ def client_cores() -> set[int]:
     return cores - {min(cores)} or cores
 
 
-def servers_for(places: Places, target: Path, draft: Path | None = None) -> ServingConfig:
-    """Return the settings of a target's server, and of a draft's that loads no adapters."""
+def servers_for(
+    places: Places, target: Path, draft: Path | None = None, *, compiled: bool
+) -> ServingConfig:
+    """Return the settings of a target's server, and of a draft's that loads no adapters.
+
+    Compiled models start a minute or two later, the first time, and need a C++ compiler. Without it
+    half the time of so small a model is Python's, and the more so the more requests there are.
+
+    Raises
+    ------
+    UsageError
+        If there is no compiler.
+    """
+    compiler = os.environ.get("CXX", "g++")
+    if compiled and shutil.which(compiler) is None:
+        raise UsageError(f"no C++ compiler {compiler}: vLLM compiles the models with it")
     config = preset("cpu")
     assert config.draft is not None
+    common: dict[str, Any] = {"max_model_len": CONTEXT, "enforce_eager": not compiled}
     served = replace(
         config.target,
         model=str(target),
-        max_model_len=CONTEXT,
         max_num_seqs=8,  # as on OpenAGI (Table 17); six requests at k = 5 must not queue
+        **common,
     )
     if draft is None:
         return replace(config, target=served, draft=None, logs=str(places.work / "logs"))
-    beside = replace(config.draft, model=str(draft), max_model_len=CONTEXT, max_lora_rank=None)
+    beside = replace(config.draft, model=str(draft), max_lora_rank=None, **common)
     return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
 
 

@@ -105,7 +105,7 @@ def measure(
     tasks = ["--target-tokens", str(TARGET_TOKENS)]
     collected = places.work / "collected"
     if not (places.kept / "train.parquet").exists():
-        with serving(servers_for(places, weights.target), say) as servers:
+        with serving(servers_for(places, weights.target, compiled=not quick), say) as servers:
             commands.run(
                 "collect", "--target-url", servers.target_url, "--concurrency", "4", *tasks,
                 *limit(train_tasks), "--resume", "-o", str(collected),
@@ -121,9 +121,11 @@ def measure(
             )  # fmt: skip
         models = (weights.target, _draft_model(places, pair, weights))
         taught_on = places.kept / "train.parquet"
-        measure_pair(places, pair, models, commands, [*tasks, *limit(test_tasks)], taught_on)
+        asked = [*tasks, *limit(test_tasks)]
+        measure_pair(places, pair, models, commands, asked, taught_on, compiled=not quick)
         if pair.name == EXACT_PAIR:
-            _measure_exact(places, pair, models, commands, [*tasks, *limit(exact_tasks)])
+            asked = [*tasks, *limit(exact_tasks)]
+            _measure_exact(places, pair, models, commands, asked, compiled=not quick)
     show(places.kept, pairs, commands)
 
 
@@ -137,12 +139,14 @@ def _measure_exact(
     models: tuple[Path, Path],
     commands: Commands,
     tasks: Sequence[str],
+    *,
+    compiled: bool,
 ) -> None:
     """Run a few tasks in float32, both arms twice, for their trajectories alone."""
     rounds = places.kept / EXACT_ROUNDS
     deepest = max(run.depth for run in pair.runs if run.draft == "trained")
     if not rounds.exists():
-        config = servers_for(places, *models).replacing(
+        config = servers_for(places, *models, compiled=compiled).replacing(
             target={"dtype": "float32"}, draft={"dtype": "float32"}
         )
         with serving(config, say) as servers:

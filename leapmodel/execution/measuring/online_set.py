@@ -70,7 +70,8 @@ def measure_online(
     common = ["--target-tokens", str(TARGET_TOKENS)]
     heldout_tasks = [*common, *limit(heldout)]
     scored_on = places.kept / "test.parquet"
-    with serving(servers_for(places, weights.target, weights.base(DRAFT)), say) as servers:
+    models = (weights.target, weights.base(DRAFT))
+    with serving(servers_for(places, *models, compiled=not quick), say) as servers:
         target = ["--target-url", servers.target_url]
         if not scored_on.exists():
             commands.run(
@@ -97,7 +98,7 @@ def measure_online(
             versions = places.work / method / VERSIONS_NAME
             shutil.copy(versions, places.kept / f"{method}{VERSIONS_ENDING}")
             keep(places.work / method / ROUNDS_NAME, rounds)
-    _measure_offline(places, weights, commands, heldout_tasks, depth, batches)
+    _measure_offline(places, weights, commands, heldout_tasks, depth, batches, compiled=not quick)
     records = [places.kept / f"{method}{ROUNDS_ENDING}" for method in METHODS]
     for record in records:
         commands.run("audit", str(record))
@@ -111,6 +112,8 @@ def _measure_offline(
     tasks: Sequence[str],
     depth: int,
     batches: int,
+    *,
+    compiled: bool,
 ) -> None:
     """Measure what the last version, which has learned from all batches, does on other tasks.
 
@@ -119,7 +122,8 @@ def _measure_offline(
     draft = places.work / "retrain" / f"version-{batches:02d}"
     pair = Pair("offline", DRAFT, (Run("trained", depth),))
     taught_on = places.work / "retrain" / TRACE_NAME
-    measure_pair(places, pair, (weights.target, draft), commands, tasks, taught_on)
+    models = (weights.target, draft)
+    measure_pair(places, pair, models, commands, tasks, taught_on, compiled=compiled)
     commands.run("validate", str(places.kept))
 
 

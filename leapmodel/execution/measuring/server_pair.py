@@ -64,6 +64,8 @@ def measure_pair(
     commands: Commands,
     tasks: Sequence[str],
     taught_on: Path,
+    *,
+    compiled: bool,
 ) -> None:
     """Measure the sequential arm and every run, and what is needed to predict them beforehand.
 
@@ -79,6 +81,8 @@ def measure_pair(
         Options that say which tasks, and how they are run.
     taught_on : Path
         The trace that the draft learned from, to tell seen sequences of actions from unseen ones.
+    compiled : bool
+        Whether vLLM compiles the models.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def measure_pair(
     wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in pair.runs)]
     if all((kept / f"{name}{ROUNDS_ENDING}").exists() for name in wanted):
         return
-    with serving(servers_for(places, *models), say) as servers:
+    with serving(servers_for(places, *models, compiled=compiled), say) as servers:
         target = ["--target-url", servers.target_url]
         commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
                      "-o", str(work / "sequential"))  # fmt: skip

