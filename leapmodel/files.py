@@ -7,10 +7,7 @@ here it is only bytes to columns and back, never leaving a half-written file.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from leapmodel.atomic import atomic_path, check_place
 from leapmodel.errors import DataError, UsageError, shown
 from leapmodel.jsonlines import damage_named, encoding_of, iter_json_lines, open_binary
 
@@ -250,53 +248,6 @@ def check_table_path(path: str | Path) -> None:
     if Path(path).suffix.lower() not in {".parquet", ".jsonl", ".json"}:
         raise UsageError(f"{path}: expected a name ending in .parquet or .jsonl")
     check_place(path)
-
-
-def check_place(path: str | Path) -> None:
-    """Refuse a place where no file can be written, before any work is done for it.
-
-    Raises
-    ------
-    UsageError
-        If its folder does not exist or can't be written, or it is a folder itself.
-    """
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
-        raise UsageError(f"{path}: its folder does not exist")
-    if os.path.isdir(path):  # unlike Path.is_dir it bears a name that is too long
-        raise UsageError(f"{path}: can't write it (Is a directory)")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{path}: its folder can't be written")
-
-
-@contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Give a temporary file beside ``path`` that takes its name only if the block succeeds.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be written there.
-    """
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent or Path()
-        )
-        os.close(handle)
-    except OSError as error:
-        raise UsageError(f"{path}: can't write there ({error.strerror})") from None
-    temporary = Path(name)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp's 0600 would surprise whoever shares the file
-        temporary.replace(target)
-    except OSError as error:
-        raise UsageError(f"{path}: can't write it ({error.strerror or error})") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read_parquet(path: str | Path) -> Table:

@@ -29,6 +29,9 @@ class _Pass(NamedTuple):
     decisions: dict[str, list[str | None]]
 
 
+TARGET_ONLY = "two target-only runs"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TrajectoryIdentity:
     """How often two runs of a task commit identical decisions.
@@ -60,6 +63,12 @@ class TrajectoryIdentity:
 
     def __str__(self) -> str:
         return self.summary()
+
+    @property
+    def target_repeats_itself(self) -> bool:
+        """Whether the target alone takes the same decisions each time (true of a single run)."""
+        alone = self.table[self.table["comparison"] == TARGET_ONLY]
+        return bool((alone["identical"] == 1).all())
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table."""
@@ -120,7 +129,7 @@ def trajectory_identity(
             passes = _passes(part, f"{prefix}{label}")
             speculative.setdefault(label, []).extend(passes)
             beside.setdefault(label, []).extend(product(own, passes))
-    compared = [("two target-only runs", "", list(combinations(target_only, 2)))]
+    compared = [(TARGET_ONLY, "", list(combinations(target_only, 2)))]
     for label, passes in speculative.items():
         compared += [
             (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,10 @@ from leapmodel.errors import DataError
 from leapmodel.measured_set import ROUNDS_ENDING
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace
+from leapmodel.versions import VERSIONS_ENDING, Version, read_versions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-VERSIONS_ENDING = ".versions.json"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,14 +33,14 @@ class OnlineCurve:
         speculative seconds per committed step), ``low`` and ``high`` of its 95% interval over
         tasks (NaN under ten tasks), ``speedup_so_far`` (of this batch and all before it),
         ``pairs`` and ``agreement``, ``agreement_se``, ``update_s`` of the version that served it.
-    last : Mapping
-        The version after the last batch, which served none: ``agreement`` and so on.
+    last : Version or None
+        The one after the last batch, which served none; None if it is not known.
     method : str
         ``"retrain"`` or ``"continual"``.
     """
 
     table: pd.DataFrame
-    last: Mapping[str, Any]
+    last: Version | None
     method: str
 
     def __repr__(self) -> str:
@@ -55,15 +53,19 @@ class OnlineCurve:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, None where something is not known."""
         rows = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
-        return {"method": self.method, "batches": rows, "last": dict(self.last)}
+        return {
+            "method": self.method,
+            "batches": rows,
+            "last": None if self.last is None else asdict(self.last),
+        }
 
     def summary(self) -> str:
         """Return it as text."""
         shown = self.table.assign(speedup=[_with_interval(row) for _, row in self.table.iterrows()])
         columns = ["batch", "tasks", "acceptance", "commits", "speedup", "agreement", "update_s"]
         body = shown[columns].to_string(index=False, float_format=lambda v: f"{v:.3g}", na_rep="-")
-        agreement = self.last.get("agreement")
-        after = f"\nafter the last batch: agreement {agreement:.1%}" if agreement else ""
+        agreement = None if self.last is None else self.last.agreement
+        after = "" if agreement is None else f"\nafter the last batch: agreement {agreement:.1%}"
         return f"online, {self.method}\n{body}{after}"
 
     def _repr_html_(self) -> str:
@@ -89,10 +91,11 @@ class OnlineCurve:
         DataError
             If the versions were not scored.
         """
-        scored: list[Mapping[Any, Any]] = [*self.table.to_dict("records"), self.last]
-        learned_from = [0, *self.table["tasks"].cumsum()][: len(scored)]
-        share = np.array([one.get("agreement", np.nan) for one in scored], dtype=float)
-        error = np.array([one.get("agreement_se", np.nan) for one in scored], dtype=float)
+        learned_from = [0, *self.table["tasks"].cumsum()]
+        share, error = (
+            np.array([*self.table[name], getattr(self.last, name, None)], dtype=float)
+            for name in ("agreement", "agreement_se")
+        )
         if np.isnan(share).all():
             raise DataError("the versions", column="agreement", expected="scores", found="none")
         ax = self._draw(ax, learned_from, share, error)
@@ -119,7 +122,7 @@ class OnlineCurve:
 
 def online_curve(
     rounds: Rounds,
-    versions: Sequence[Mapping[str, Any]],
+    versions: Sequence[Version],
     *,
     sequential: Trace | None = None,
     seed: int = 0,
@@ -130,8 +133,8 @@ def online_curve(
     ----------
     rounds : Rounds
         With a column ``batch``.
-    versions : sequence of mapping
-        What ``leapmodel online`` wrote: version b served batch b.
+    versions : sequence of Version
+        Version b served batch b.
     sequential : Trace, optional
         The sequential arm on the same tasks, if the rounds hold none.
     seed : int, default 0
@@ -155,7 +158,7 @@ def online_curve(
         .groupby("task", sort=False)
         .agg(alone_s=("seconds", "sum"), alone_steps=("step", "size"))
     )
-    known = {int(version["number"]): version for version in versions}
+    known = {version.number: version for version in versions}
     rows: list[dict[str, Any]] = []
     so_far = np.zeros(4)
     for batch, part in rounds.speculative.frame.groupby("batch", sort=True):
@@ -177,7 +180,7 @@ def online_curve(
         so_far += sums
         # Compared: the accepted ones, and the first that did not match if there was one.
         compared = part["accepted"].sum() + (part["accepted"] < part["proposed"]).sum()
-        version = known.get(number, {})
+        version = known.get(number)
         rows.append(
             {
                 "batch": number,
@@ -188,14 +191,11 @@ def online_curve(
                 "low": low,
                 "high": high,
                 "speedup_so_far": float(_speedup(so_far)),
-                **{
-                    name: version.get(name, np.nan)
-                    for name in ("pairs", "agreement", "agreement_se", "update_s")
-                },
+                **_known_of(version),
             }
         )
     method = str((rounds.metadata.get("online") or {}).get("method", "online"))
-    last = known.get(int(rows[-1]["batch"]) + 1, {})
+    last = known.get(int(rows[-1]["batch"]) + 1)
     return OnlineCurve(pd.DataFrame(rows), last, method)
 
 
@@ -229,20 +229,14 @@ def read_online_curves(folder: str | Path) -> dict[str, OnlineCurve]:
     for file in found:
         method = file.name.removesuffix(VERSIONS_ENDING)
         rounds = read_rounds(place / f"{method}{ROUNDS_ENDING}")
-        curves[method] = online_curve(rounds, _read_versions(file))
+        curves[method] = online_curve(rounds, read_versions(file))
     return curves
 
 
-def _read_versions(file: Path) -> list[Mapping[str, Any]]:
-    try:
-        said = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, list) or not all(
-        isinstance(one, dict) and type(one.get("number")) is int for one in said
-    ):
-        raise DataError(file, expected="a JSON array of versions", found="something else")
-    return said
+def _known_of(version: Version | None) -> dict[str, float]:
+    names = ("pairs", "agreement", "agreement_se", "update_s")
+    values = {name: getattr(version, name, None) for name in names}
+    return {name: np.nan if value is None else value for name, value in values.items()}
 
 
 def _speedup(sums: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from leapmodel.files import atomic_path
+from leapmodel.atomic import atomic_path
 from leapmodel.verdict import DEPLOY_ABOVE
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -18,8 +19,13 @@ MOST_SHOWN = 10
 @click.command("identity", short_help="Tell how often runs take the same decisions.")
 @click.argument("files", metavar="ROUNDS…", nargs=-1, required=True, type=click.Path())
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--require",
+    is_flag=True,
+    help="End with status 1 unless all runs of the target alone are identical.",
+)
 @json_option
-def command(files: tuple[str, ...], seed: int, as_json: bool) -> None:
+def command(files: tuple[str, ...], seed: int, require: bool, as_json: bool) -> None:
     """Compare the decisions that the runs in ROUNDS committed on the same tasks.
 
     Each run of each arm is compared with the others; the free text of replies is not.
@@ -32,6 +38,8 @@ def command(files: tuple[str, ...], seed: int, as_json: bool) -> None:
         print_json(answer.to_dict())
     else:
         _show(answer)
+    if require and not answer.target_repeats_itself:
+        sys.exit(1)
 
 
 def _show(answer: TrajectoryIdentity) -> None:

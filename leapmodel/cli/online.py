@@ -7,7 +7,6 @@ import shlex
 import sys
 import tempfile
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -33,10 +32,8 @@ from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context, contexts_of
 from leapmodel.execution.loop import Models
 from leapmodel.execution.online import (
-    VERSIONS_NAME,
     Method,
     Stream,
-    Version,
     require_batches,
     run_online,
 )
@@ -48,6 +45,7 @@ from leapmodel.execution.training.pairs import Pairs, write_pairs
 from leapmodel.online_curve import online_curve
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
+from leapmodel.versions import VERSIONS_NAME, Version
 
 
 @click.command("online", short_help="Train the draft between batches, from the target's commits.")
@@ -164,9 +162,7 @@ def command(
     versions = run_to_end(work())
     if arm == "both":
         rounds = read_rounds(Path(output) / ROUNDS_NAME)
-        console().print(
-            online_curve(rounds, [asdict(one) for one in versions]).summary(), soft_wrap=True
-        )
+        console().print(online_curve(rounds, versions).summary(), soft_wrap=True)
     place = Path(output)
     click.echo(f"recorded in {place / ROUNDS_NAME} and {place / VERSIONS_NAME}")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
 
+from leapmodel.atomic import check_place, write_json
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, recorded_benchmark_options
 from leapmodel.cli.engine import (
     ServedModel,
@@ -22,7 +22,6 @@ from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
 from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.probe import probe
-from leapmodel.files import atomic_path, check_place
 from leapmodel.probes import Probe
 from leapmodel.trace import read_trace
 
@@ -89,8 +88,5 @@ def command(
     found: Probe = run_to_end(work(), resumable=False)
     click.echo(found.summary())
     if output is not None:
-        with atomic_path(output) as place:
-            place.write_text(
-                json.dumps({**found.to_dict(), "machine": about_machine()}, indent=2) + "\n"
-            )
+        write_json(output, {**found.to_dict(), "machine": about_machine()})
         click.echo(f"written to {output}")

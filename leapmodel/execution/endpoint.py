@@ -27,7 +27,10 @@ API_KEY_VARIABLE = "LEAPMODEL_API_KEY"
 """The environment variable an API key is taken from; it is never logged."""
 STALLED_S = 120.0
 """A server that sends nothing for so long has stalled."""
+_CONNECT_S = 10.0
 _LONGEST_LINE = 1 << 20
+_CUT_OFF = frozenset({"abort", "cancelled", "error"})
+"""Finish reasons of an engine that gave an answer up, as vLLM does when it is told to end."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,9 @@ class Call:
             async for event in _events(response, self._endpoint.name):
                 self._take(event)
         end_s = time.perf_counter()
-        if self._finish is None:
-            raise EngineError(f"{self._endpoint.name}: the answer broke off before its end")
+        if self._finish is None or self._finish in _CUT_OFF:
+            why = "" if self._finish is None else f" ({self._finish})"
+            raise EngineError(f"{self._endpoint.name}: the answer broke off before its end{why}")
         details = self._usage.get("prompt_tokens_details")
         return Generation(
             self.text,
@@ -196,7 +200,10 @@ class Endpoint:
         self.seed = seed
         self.extra = dict(extra or {})
         self._stalled_s = stalled_s
-        self._key = os.environ.get(api_key_variable)
+        self._key = (os.environ.get(api_key_variable) or "").strip() or None
+        if self._key is not None and not self._key.isprintable():
+            # Not shown, as it is a secret.
+            raise UsageError(f"${api_key_variable}: expected a key, found one with odd characters")
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -207,7 +214,9 @@ class Endpoint:
     async def __aenter__(self) -> Self:
         aiohttp = require("aiohttp", "execution")
         self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._stalled_s),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=_CONNECT_S, sock_read=self._stalled_s
+            ),
             connector=aiohttp.TCPConnector(limit=0),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
             read_bufsize=_LONGEST_LINE,
@@ -284,7 +293,7 @@ class Endpoint:
             it does not while requests run.
         """
         async with self.talking("POST", "/reset_prefix_cache") as response:
-            said = await response.text()
+            said = await response.text(errors="replace")
         try:
             done = json.loads(said) if said.strip() else {"success": True}
         except ValueError:
@@ -343,7 +352,7 @@ class Endpoint:
 
     async def _json(self, method: str, path: str) -> Any:
         async with self.talking(method, path) as response:
-            text = await response.text()
+            text = await response.text(errors="replace")
         try:
             return json.loads(text)
         except ValueError:
@@ -367,11 +376,16 @@ class Endpoint:
         try:
             async with self._session.request(method, self.url + path, json=body) as response:
                 if not 200 <= response.status < 300:
-                    said = shown(" ".join((await response.text()).split()), 200)
+                    page = await response.text(errors="replace")
+                    said = shown(" ".join(page.split()), 200)
                     raise EngineError(
                         f"{self.name}: {method} {path} answered {response.status}: {said}"
                     )
                 yield response
+        except aiohttp.ConnectionTimeoutError:
+            raise EngineError(
+                f"{self.name}: the connection failed (no answer for {_CONNECT_S:g} s)"
+            ) from None
         except TimeoutError:
             raise EngineError(
                 f"{self.name}: nothing came for {self._stalled_s:g} s: the server has stalled"

@@ -15,7 +15,8 @@ import math
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -26,11 +27,10 @@ from leapmodel.actions import same_action
 from leapmodel.benchmarks import Benchmark, Task
 from leapmodel.benchmarks.interface import tasks_sha256
 from leapmodel.bootstrap import ratio_with_error
-from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.loop import Models
-from leapmodel.execution.measuring.commands import write_json
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Round
@@ -43,45 +43,19 @@ from leapmodel.execution.records.recording import (
     made_folder,
     refuse_others,
 )
-from leapmodel.execution.swapping import Swap, serve_version
+from leapmodel.execution.swapping import Swap, retire_version, serve_version
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
 from leapmodel.rounds import Rounds
+from leapmodel.versions import VERSIONS_NAME, Version, read_versions, write_versions
 
 Method = Literal["retrain", "continual"]
-VERSIONS_NAME = "versions.json"
+_PUT_BACK_S = 10.0
 SCORED_AT_ONCE = 4
 """As many as the CPU preset's servers decode at once."""
 Trainer = Callable[[Pairs, Path, Path | None], Awaitable[None]]
 """Trains an adapter on pairs into a new folder, going on from an earlier one if there is one. If
 versions are swapped merged, the folder gets the merged weights and the adapter beside them."""
-
-
-@dataclass(frozen=True)
-class Version:
-    """One state of the draft.
-
-    Attributes
-    ----------
-    number : int
-        0 is the untrained base; version b serves batch b.
-    adapter : str or None
-        Its folder's name; None for the base.
-    pairs : int
-        What its adapter was trained on.
-    update_s : float
-        From the end of the batch before it to the loaded adapter.
-    agreement, agreement_se : float or None
-        Share of the held-out contexts on which it names the target's action, and the standard
-        error over tasks.
-    """
-
-    number: int
-    adapter: str | None
-    pairs: int
-    update_s: float
-    agreement: float | None
-    agreement_se: float | None
 
 
 @dataclass(frozen=True)
@@ -150,6 +124,8 @@ async def run_online(
     ------
     UsageError
         If there are fewer tasks than batches, or the folder holds another stream.
+    DataError
+        If a file of the folder is damaged, or there is no action to learn from.
     EngineError
         If a server or the training fails; ``resume`` goes on from there.
     """
@@ -174,28 +150,35 @@ async def run_online(
                 observe(finished)
 
         _refuse_moved_tasks(journal, batches)
-        versions = _read_versions(place / VERSIONS_NAME)
+        listed = place / VERSIONS_NAME
+        versions = read_versions(listed) if listed.exists() else []
         if not versions:
             base = Version(0, None, 0, 0.0, None, None)
             await _serve(stream, place, served, base)
             share, error = await _agreement(stream, draft)
             versions.append(replace(base, agreement=share, agreement_se=error))
-            write_json(place / VERSIONS_NAME, [asdict(versions[0])])
+            write_versions(listed, versions)
             updated(versions[0])
-        for number, tasks in enumerate(batches):
-            await _serve(stream, place, served, versions[number])
-            models = Models(plan.models.target, draft, f"version {number}")
-            await carry_out(
-                replace(plan, tasks=tasks, models=models, extra={"batch": number}), journal, seen
-            )
-            if len(versions) > number + 1:
-                continue
-            versions.append(
-                await _update(stream, place, served, journal, batches[: number + 1], versions)
-            )
-            write_json(place / VERSIONS_NAME, [asdict(version) for version in versions])
-            updated(versions[-1])
-        await _serve(stream, place, served, versions[0])  # merged weights are taken out again
+        try:
+            for number, tasks in enumerate(batches):
+                await _serve(stream, place, served, versions[number])
+                models = Models(plan.models.target, draft, f"version {number}")
+                part = replace(plan, tasks=tasks, models=models, extra={"batch": number})
+                await carry_out(part, journal, seen)
+                if len(versions) == number + 1:
+                    met = batches[: number + 1]
+                    versions.append(await _update(stream, place, served, journal, met, versions))
+                    write_versions(listed, versions)
+                    updated(versions[-1])
+                await _retire(stream, place, versions[number])
+            await _retire(stream, place, versions[-1])
+        except BaseException:
+            # Whoever asks for the base next should not be answered by what it has learned.
+            with suppress(EngineError, TimeoutError):
+                async with asyncio.timeout(_PUT_BACK_S):
+                    await _serve(stream, place, served, versions[0])
+            raise
+        await _serve(stream, place, served, versions[0])
     return versions
 
 
@@ -281,14 +264,15 @@ async def _update(
         earlier = pairs.of_tasks([name for name in pairs.task_names if name not in last])
         pairs = join_pairs([earlier.sample(len(new), seed=stream.seed + number), new])
     name = f"version-{number:02d}"
-    if not (place / name / TRAINING_FILE).exists():
+    before_s = 0.0
+    if (place / name / TRAINING_FILE).exists():  # trained, and broken off before it served
+        before_s = _training_s(place / name / TRAINING_FILE)
+    else:
         shutil.rmtree(place / name, ignore_errors=True)  # of an attempt that was killed
         await stream.train(pairs, place / name, previous)
     version = Version(number, name, len(pairs), 0.0, None, None)
     await _serve(stream, place, served, version)
-    if stream.swap == "adapter" and versions[-1].adapter is not None:
-        await draft.unload_adapter(versions[-1].adapter)
-    update_s = time.monotonic() - began_s
+    update_s = before_s + time.monotonic() - began_s
     return Version(number, name, len(pairs), update_s, *await _agreement(stream, draft))
 
 
@@ -298,6 +282,22 @@ async def _serve(stream: Stream, place: Path, served: str, version: Version) -> 
     assert draft is not None
     folder = None if version.adapter is None else place / version.adapter
     await serve_version(draft, stream.swap, served, stream.base, folder)
+
+
+async def _retire(stream: Stream, place: Path, version: Version) -> None:
+    draft = stream.plan.models.draft
+    assert draft is not None
+    folder = None if version.adapter is None else place / version.adapter
+    await retire_version(draft, stream.swap, folder)
+
+
+def _training_s(file: Path) -> float:
+    """Return how long a training took, by its own account."""
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))["seconds"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    return float(said) if isinstance(said, (int, float)) else 0.0
 
 
 async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, float | None]:
@@ -330,47 +330,3 @@ async def _agreement(stream: Stream, draft: Endpoint) -> tuple[float | None, flo
 def _split(tasks: Sequence[Task], batches: int) -> list[Sequence[Task]]:
     ends = [round(i * len(tasks) / batches) for i in range(batches + 1)]
     return [tasks[a:b] for a, b in pairwise(ends)]
-
-
-def _read_versions(path: Path) -> list[Version]:
-    if not path.exists():
-        return []
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise DataError(path, expected="a JSON array", found="something else") from None
-    if not isinstance(said, list):
-        raise DataError(path, expected="a JSON array of versions", found=shown(said))
-    return [_version(path, number, one) for number, one in enumerate(said)]
-
-
-def _version(path: Path, number: int, said: object) -> Version:
-    """Return a version that a file lists, or say in which of its fields it is none."""
-    if not isinstance(said, dict):
-        raise DataError(path, row=number + 1, expected="a JSON object", found=shown(said))
-    numbers = "a number or null"
-    wanted: dict[str, tuple[str, bool]] = {
-        "number": (str(number), said.get("number") == number),
-        "adapter": ("a folder's name or null", _is_folder_name(said.get("adapter"))),
-        "pairs": ("a whole number", type(said.get("pairs")) is int),
-        "update_s": ("a number", _is_number(said.get("update_s"))),
-        "agreement": (numbers, said.get("agreement") is None or _is_number(said["agreement"])),
-        "agreement_se": (
-            numbers,
-            said.get("agreement_se") is None or _is_number(said["agreement_se"]),
-        ),
-    }
-    for name, (expected, fits) in wanted.items():
-        if not fits:
-            raise DataError(
-                path, row=number + 1, column=name, expected=expected, found=shown(said.get(name))
-            )
-    return Version(*(said.get(name) for name in wanted))  # type: ignore[arg-type]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_folder_name(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value == Path(value).name != "")

@@ -190,6 +190,9 @@ async def reset_cache(endpoint: Endpoint, patience: int = 10) -> None:
             await endpoint.reset_prefix_cache()
             return
         except EngineError as error:
+            if " answered 4" in str(error):  # no such call
+                hint = "--no-reset leaves the prefix cache as it is"
+                raise EngineError(f"{error} ({hint})") from None
             if "not reset" not in str(error) or attempt == patience - 1:
                 raise
             await asyncio.sleep(0.1)

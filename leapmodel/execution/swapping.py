@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -39,7 +40,27 @@ async def serve_version(
         # Always: whoever asked last may have left other weights there.
         await draft.load_weights(path)
         return
-    name = served if folder is None else folder.name
+    name = served if folder is None else _adapter_name(folder)
     if folder is not None and name not in await draft.models():
         await draft.load_adapter(name, path)
     draft.model = name
+
+
+async def retire_version(draft: Endpoint, swap: Swap, folder: Path | None) -> None:
+    """Unload a version that serves no longer; merged weights were replaced by the next ones.
+
+    Raises
+    ------
+    EngineError
+        If the server refuses.
+    """
+    if swap == "adapter" and folder is not None:
+        await draft.unload_adapter(_adapter_name(folder))
+
+
+def _adapter_name(folder: Path) -> str:
+    """Return a name that no other adapter has: a server may still hold those of another stream."""
+    digest = hashlib.sha256()
+    for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return f"{folder.name}-{digest.hexdigest()[:8]}"

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from leapmodel.atomic import atomic_path
 from leapmodel.errors import DataError
-from leapmodel.files import atomic_path
 from leapmodel.importers.ledger import Ledger
 from leapmodel.importers.records import TaskRun
 

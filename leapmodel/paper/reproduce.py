@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leapmodel.atomic import atomic_path
 from leapmodel.errors import UsageError
-from leapmodel.files import atomic_path
 from leapmodel.paper import published, rederived, replayed, table10, truncation
 from leapmodel.paper.comparison import Comparison
 from leapmodel.paper.fit_report import fit_report

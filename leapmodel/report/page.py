@@ -12,9 +12,9 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from leapmodel.atomic import atomic_path
 from leapmodel.choice import Choice, DraftChoice
 from leapmodel.description import Description, describe
-from leapmodel.files import atomic_path
 from leapmodel.plots import (
     new_axes,
     plot_rates_by_position,

@@ -17,7 +17,7 @@ import pytest
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.fake.server import FakeRequest, FakeServer, Fault
 from leapmodel.execution.records.journal import Journal
-from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, TraceFile
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
 
@@ -35,6 +35,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "resets the connection": (Fault("reset", at_token=2), "the connection failed"),
     "reports a dead engine": (Fault("error-event", at_token=1), "the fake engine died"),
     "breaks off politely": (Fault("truncated", at_token=2), "the answer broke off before its end"),
+    "gives up its requests as it ends": (Fault("abort", at_token=1), "before its end (abort)"),
     "sends half an object": (Fault("malformed-json", at_token=1), "expected JSON in the stream"),
     "sends no event stream": (Fault("not-sse", at_token=1), "expected an event stream"),
     "sends no choices": (Fault("empty-choices", at_token=1), "the answer broke off"),
@@ -166,6 +167,24 @@ def test_a_disk_that_is_full_while_recording(
                 run(tmp_path, target, draft)
         before = (tmp_path / ROUNDS_NAME).read_bytes()
         assert before.count(b"\n") == 1 + rounds
+        run(tmp_path, target, draft, resume=True)
+    assert_whole(tmp_path, before, undisturbed)
+
+
+def test_a_disk_that_is_full_under_the_trace(tmp_path: Path, undisturbed: list[dict[str, Any]]):
+    begin = TraceFile.__init__
+
+    def begin_full(self: TraceFile, *arguments: Any) -> None:
+        begin(self, *arguments)
+        self._file.close()
+        self._file = open("/dev/full", "w", buffering=1)  # noqa: SIM115
+
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TraceFile, "__init__", begin_full)
+            with pytest.raises(UsageError, match=r"trace\.jsonl: can't write .*--resume makes it"):
+                run(tmp_path, target, draft)
+        before = (tmp_path / ROUNDS_NAME).read_bytes()
         run(tmp_path, target, draft, resume=True)
     assert_whole(tmp_path, before, undisturbed)
 

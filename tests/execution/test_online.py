@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +31,25 @@ TRAINING = {"train_options": []}
 HELD_OUT = PLANNING.tasks("test")[12:16]
 
 
-def heldout() -> list:
+def heldout(tasks: Sequence[Task] = HELD_OUT) -> list:
     rows = [
         {"task": task.name, "step": i, "gen_s": 1.0, "action": action}
-        for task in HELD_OUT
+        for task in tasks
         for i, action in enumerate(task.gold or ())
     ]
     return list(contexts_of(PLANNING, Trace.from_frame(pd.DataFrame(rows))))
 
 
 class Pupil:
-    """A draft that knows exactly the contexts it was trained on, by the version it is asked as."""
+    """A draft that knows exactly the contexts it was trained on, by the folder it answers from."""
 
     def __init__(self) -> None:
-        self.known: dict[str, dict[str, str]] = {"fake": {}}
+        self.known: dict[str | None, dict[str, str]] = {None: {}}
         self.trained: list[tuple[list[tuple[str, int]], str, str | None]] = []
         self.fail_at: int | None = None
 
     def says(self, request) -> str:
-        return self.known[request.model].get(request.last, answer("Fill Mask"))
+        return self.known[request.weights].get(request.last, answer("Fill Mask"))
 
     async def train(self, pairs, folder: Path, previous: Path | None) -> None:
         if len(self.trained) == self.fail_at:
@@ -57,9 +57,10 @@ class Pupil:
             raise EngineError("the training was killed")
         folder.mkdir()
         (folder / "training.json").write_text("{}")
-        self.known[folder.name] = {
+        self.known[str(folder.resolve())] = {
             p["messages"][-1]["content"]: p["answer"] for p in pairs.frame.to_dict("records")
         }
+        (folder / "adapter_model.safetensors").write_text(pairs.frame.to_json())
         keys = [(p["task"], p["step"]) for p in pairs.frame.to_dict("records")]
         self.trained.append((keys, folder.name, None if previous is None else previous.name))
 
@@ -70,14 +71,14 @@ class MergedPupil(Pupil):
     def __init__(self, base: Path) -> None:
         super().__init__()
         base.mkdir(exist_ok=True)
-        self.known = {base.name: {}}
+        self.known = {str(base): {}}
         self.served: list[str] = []
 
     def says(self, request) -> str:
         version = Path(request.weights).name
         if version not in self.served:
             self.served.append(version)
-        return self.known[version].get(request.last, answer("Fill Mask"))
+        return super().says(request)
 
 
 def stream(
@@ -92,8 +93,11 @@ def stream(
     training: Mapping[str, Any] = TRAINING,
     base: str = "x",
     swap: Swap = "adapter",
+    draft: FakeServer | None = None,
 ):
-    with FakeServer(planner()) as target, FakeServer(pupil.says) as draft:
+    """What a stream gives, and what the draft's server was asked."""
+    with FakeServer(planner()) as target, ExitStack() as servers:
+        draft = draft or servers.enter_context(FakeServer(pupil.says))
 
         async def work():
             async with AsyncExitStack() as stack:
@@ -107,24 +111,34 @@ def stream(
                 what = Stream(plan, batches, method, pupil.train, base, swap, on, training=training)
                 return await run_online(what, folder, resume=resume)
 
-        return asyncio.run(work()), sorted({request.model for request in draft.requests})
+        return asyncio.run(work()), draft.requests
 
 
 def rows_of(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()][1:]
 
 
+def version_of(request) -> str:
+    return "base" if request.weights is None else Path(request.weights).name
+
+
 @pytest.mark.parametrize("method", ["retrain", "continual"])
 def test_a_batch_is_served_by_what_the_earlier_ones_taught(tmp_path: Path, method: str):
     pupil = Pupil()
-    versions, served = stream(tmp_path, pupil, method)
-    assert served == ["fake", "version-01", "version-02", "version-03", "version-04"]
+    versions, asked = stream(tmp_path, pupil, method)
     assert [version.number for version in versions] == [0, 1, 2, 3, 4]
     for row in rows_of(tmp_path):
         if row["arm"] == "speculative":
             assert row["draft"] == f"version {row['batch']}"
     batch_of = {row["task"]: row["batch"] for row in rows_of(tmp_path)}
     assert sorted(batch_of.values()) == [b for b in range(4) for _ in range(3)]
+    name_of = {task.text: task.name for task in TASKS}
+    served: dict[int, set[str]] = {}
+    for request in asked:
+        task = request.last.removeprefix("Task: ").partition("\n")[0]
+        if task in name_of:
+            served.setdefault(batch_of[name_of[task]], set()).add(version_of(request))
+    assert served == {b: {f"version-0{b}" if b else "base"} for b in range(4)}
     for number, (keys, _, previous) in enumerate(pupil.trained):
         taught = {batch_of[task] for task, _ in keys}
         assert max(taught) == number  # the batch just run, and nothing later
@@ -145,7 +159,7 @@ def test_merged_weights_serve_what_adapters_would(tmp_path: Path, method: str):
     versions, asked = stream(
         tmp_path / "merged", merged, method, base=str(tmp_path / "base"), swap="merged"
     )
-    assert asked == ["fake"]
+    assert {request.model for request in asked} == {"fake"}
     assert merged.served == ["base", *(f"version-0{number}" for number in range(1, 5))]
     assert [keys for keys, *_ in merged.trained] == [keys for keys, *_ in adapters.trained]
     assert [one.agreement for one in versions] == [one.agreement for one in expected]
@@ -189,7 +203,9 @@ def test_what_is_learned_is_what_the_target_committed(tmp_path: Path):
         for task in TASKS
         for i, action in enumerate(task.gold or ())
     }
-    assert pupil.known[name] == {text: answer(action) for text, action in contexts.items()}
+    assert pupil.known[str(tmp_path / name)] == {
+        text: answer(action) for text, action in contexts.items()
+    }
 
 
 def test_agreement_is_scored_on_tasks_of_its_own(tmp_path: Path):
@@ -197,6 +213,59 @@ def test_agreement_is_scored_on_tasks_of_its_own(tmp_path: Path):
     contexts = heldout()
     expected = sum(context.action == "Fill Mask" for context in contexts) / len(contexts)
     assert all(version.agreement == pytest.approx(expected) for version in versions)
+
+
+def test_agreement_is_that_of_the_version_that_is_scored(tmp_path: Path):
+    contexts = heldout(TASKS[:6])
+    right = [task.name for task in TASKS[:3]]  # what the first batch teaches
+    learned = sum(context.task.name in right for context in contexts)
+    others = [context for context in contexts if context.task.name not in right]
+    lucky = sum(context.action == "Fill Mask" for context in others)
+    versions, _ = stream(tmp_path, Pupil(), "retrain", scored=contexts)
+    assert versions[1].agreement == pytest.approx((learned + lucky) / len(contexts))
+    assert versions[0].agreement < versions[1].agreement < versions[2].agreement == 1
+
+
+def test_two_streams_can_use_one_server(tmp_path: Path):
+    first, second = Pupil(), Pupil()
+    both = FakeServer(lambda request: (second if "b" in where(request) else first).says(request))
+
+    def where(request) -> str:
+        return "" if request.weights is None else Path(request.weights).parent.name
+
+    with both as draft:
+        first.fail_at = 3
+        with pytest.raises(EngineError, match="killed"):
+            stream(tmp_path / "a", first, "retrain", draft=draft)
+        assert draft.adapters  # the stream broke off and has left its last version there
+        versions, asked = stream(tmp_path / "b", second, "continual", draft=draft)
+        mine = [request for request in asked if request.weights is not None][-1]
+        assert Path(mine.weights).parent.name == "b"
+        assert all("b" not in path for path in draft.adapters.values())  # its own are unloaded
+    alone, _ = stream(tmp_path / "c", Pupil(), "continual")
+    assert [one.agreement for one in versions] == [one.agreement for one in alone]
+
+
+@pytest.mark.parametrize("swap", ["adapter", "merged"])
+def test_a_stream_that_broke_off_leaves_the_base_in_the_server(tmp_path: Path, swap: Swap):
+    base = tmp_path / "base"
+    pupil = MergedPupil(base) if swap == "merged" else Pupil()
+    pupil.fail_at = 2
+    with FakeServer(pupil.says) as draft:
+        with pytest.raises(EngineError, match="killed"):
+            stream(tmp_path / "x", pupil, "retrain", base=str(base), swap=swap, draft=draft)
+        assert draft.weights in (None, str(base))
+
+
+def test_an_update_that_was_broken_off_counts_its_training(tmp_path: Path):
+    pupil = Pupil()
+    stream(tmp_path / "whole", pupil, "retrain", batches=2)
+    (tmp_path / "whole" / "version-02" / "training.json").write_text('{"seconds": 70}')
+    versions = json.loads((tmp_path / "whole" / "versions.json").read_text())
+    (tmp_path / "whole" / "versions.json").write_text(json.dumps(versions[:2]))
+    again, _ = stream(tmp_path / "whole", pupil, "retrain", batches=2, resume=True)
+    assert 70 <= again[-1].update_s < 80
+    assert len(pupil.trained) == 2
 
 
 @pytest.mark.parametrize("fail_at", [0, 2])

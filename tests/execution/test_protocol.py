@@ -8,7 +8,9 @@ import pytest
 from aiohttp import web
 
 from leapmodel.errors import EngineError, UsageError
+from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeServer, Fault
+from leapmodel.execution.records import recording
 from leapmodel.execution.records.journal import Journal
 
 from .scripted import PLANNING, measure, planner, rounds_of
@@ -24,6 +26,9 @@ def test_the_sequential_arm_runs_first_and_no_arm_reuses_the_others_cache(tmp_pa
     for arm in ("sequential", "speculative"):
         first = rounds_of(journal, arm)[0]
         assert first["verifications"][0]["cached_tokens"] == 0
+    assert target.resets == [True, True]
+    assert draft.resets
+    assert draft.requests[0].cached_tokens == 0
 
 
 def test_without_a_reset_the_second_arm_would_find_the_firsts_cache(tmp_path: Path):
@@ -42,6 +47,29 @@ def test_whether_caches_are_reset_stays_as_it_was(tmp_path: Path):
                 measure(
                     folder, PLANNING, target, draft, 2, limit=2, reset_caches=not begun, resume=True
                 )
+
+
+def test_a_record_is_of_one_machine_and_one_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with FakeServer(planner()) as target:
+
+        def go_on(limit: int) -> Journal:
+            options = {"arms": ("sequential",), "resume": True}
+            return measure(tmp_path, PLANNING, target, None, 0, limit=limit, **options)
+
+        go_on(1)
+        for name in ("about_machine", "version"):
+            with monkeypatch.context() as patch:
+                if name == "version":
+                    patch.setattr(Endpoint, name, new_version)
+                else:
+                    patch.setattr(recording, name, lambda: {"cores": 96})
+                with pytest.raises(UsageError, match=r"was begun with (machine|engine) "):
+                    go_on(2)
+        assert len(go_on(2).rows) == 2
+
+
+async def new_version(_: Endpoint) -> str:
+    return "a newer one"
 
 
 def test_a_record_keeps_to_its_split(tmp_path: Path):
@@ -64,9 +92,30 @@ class Busy(FakeServer):
         return web.json_response({"success": False})
 
 
-def test_a_reset_that_did_not_happen_is_an_error(tmp_path: Path):
-    with Busy(planner()) as target, pytest.raises(EngineError, match="cache was not reset"):
-        measure(tmp_path, PLANNING, target, None, 0, limit=1, arms=("sequential",))
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_a_reset_that_did_not_happen_is_an_error(tmp_path: Path, role: str):
+    kinds = {"target": FakeServer, "draft": FakeServer, role: Busy}
+    with (
+        kinds["target"](planner()) as target,
+        kinds["draft"](planner()) as draft,
+        pytest.raises(EngineError, match=f"^{role} at .*cache was not reset"),
+    ):
+        measure(tmp_path, PLANNING, target, draft, 2, limit=1)
+
+
+class Plain(FakeServer):
+    """A server of another make, that has no call to empty its cache."""
+
+    async def _reset_prefix_cache(self, request: web.Request) -> web.Response:
+        raise web.HTTPNotFound
+
+
+def test_a_server_that_can_not_reset_is_used_when_that_is_wanted(tmp_path: Path):
+    with Plain(planner()) as target, Plain(planner()) as draft:
+        with pytest.raises(EngineError, match=r"answered 404.*\(--no-reset leaves"):
+            measure(tmp_path / "a", PLANNING, target, draft, 2, limit=1)
+        journal = measure(tmp_path / "b", PLANNING, target, draft, 2, limit=1, reset_caches=False)
+    assert rounds_of(journal, "speculative")
 
 
 def test_tasks_at_a_time_are_said_in_the_record(tmp_path: Path):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +14,15 @@ from leapmodel.errors import DataError
 from leapmodel.online_curve import online_curve, read_online_curves
 from leapmodel.rounds import read_rounds, write_rounds
 from leapmodel.trace import Trace
+from leapmodel.versions import Version, write_versions
 from tests.execution.test_online import Pupil, rows_of, stream
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Version]]:
     folder = tmp_path_factory.mktemp("online")
     versions, _ = stream(folder, Pupil(), "retrain", batches=3)
-    return folder, [vars(version) for version in versions]
+    return folder, versions
 
 
 def test_each_batch_is_compared_with_its_own_tasks(recorded):
@@ -38,7 +39,7 @@ def test_each_batch_is_compared_with_its_own_tasks(recorded):
         assert found["tasks"] == 4
         compared = sum(min(row.accepted + 1, row.proposed) for row in both.itertuples())
         assert found["acceptance"] == pytest.approx(both["accepted"].sum() / compared)
-        assert found["agreement"] == versions[batch]["agreement"]
+        assert found["agreement"] == versions[batch].agreement
         assert math.isnan(found["low"])  # four tasks are too few
     alone, both = (rows[rows["arm"] == arm] for arm in ("sequential", "speculative"))
     gen_s = sum(v[0]["end_s"] - v[0]["start_s"] for v in alone["verifications"])
@@ -47,7 +48,7 @@ def test_each_batch_is_compared_with_its_own_tasks(recorded):
     so_far = curve.table["speedup_so_far"]
     assert so_far.iloc[-1] == pytest.approx(whole)
     assert so_far[0] == curve.table["speedup"][0]
-    assert curve.last["number"] == 3
+    assert curve.last.number == 3
     assert "online, retrain" in curve.summary()
     assert curve.to_dict()["batches"][0]["low"] is None
 
@@ -77,7 +78,7 @@ def kept(recorded, tmp_path: Path) -> Path:
     folder, versions = recorded
     rounds = read_rounds(folder / "rounds.jsonl")
     write_rounds(rounds, tmp_path / "retrain.rounds.parquet")
-    (tmp_path / "retrain.versions.json").write_text(json.dumps(versions))
+    write_versions(tmp_path / "retrain.versions.json", versions)
     return tmp_path
 
 
@@ -92,9 +93,15 @@ def test_a_kept_measurement_is_read_back(recorded, kept: Path):
 
 def test_a_kept_measurement_that_is_not_whole_is_refused(kept: Path, tmp_path: Path):
     versions = kept / "retrain.versions.json"
-    for text in ("", "{}", "[3]", '[{"number": true}]', "[" * 100_000):
+    for text, said in (
+        ("", "expected a JSON array"),
+        ("{}", "expected a JSON array of versions"),
+        ("[3]", "row 1: expected a JSON object"),
+        ('[{"number": false}]', "row 1, column number: expected 0"),
+        ("[" * 100_000, "expected a JSON array"),
+    ):
         versions.write_text(text)
-        with pytest.raises(DataError, match=r"versions\.json: expected a JSON array of versions"):
+        with pytest.raises(DataError, match=rf"versions\.json.*{said}"):
             read_online_curves(kept)
     versions.write_text("[]")
     (kept / "retrain.rounds.parquet").unlink()
@@ -110,7 +117,7 @@ def test_agreement_is_drawn_from_the_base_to_the_last_version(recorded):
     curve = online_curve(read_rounds(folder / "rounds.jsonl"), versions)
     line = curve.plot_agreement().containers[0].lines[0]
     assert line.get_xdata().tolist() == [0, 4, 8, 12]
-    assert line.get_ydata().tolist() == [version["agreement"] for version in versions]
-    unscored = [{**version, "agreement": None} for version in versions]
+    assert line.get_ydata().tolist() == [version.agreement for version in versions]
+    unscored = [replace(version, agreement=None) for version in versions]
     with pytest.raises(DataError, match="expected scores, found none"):
         online_curve(read_rounds(folder / "rounds.jsonl"), unscored).plot_agreement()

@@ -47,7 +47,8 @@ class FakeRequest:
     state : {"queued", "running", "finished", "aborted", "failed"}
         Aborted: the client closed the connection. Failed: a fault, or a refused request.
     weights : str or None
-        The weights that had been put in place of the first ones when it arrived.
+        The folder it is answered from: the adapter's that was asked for, or of the weights that had
+        been put in place of the first ones; None for these.
     """
 
     number: int
@@ -242,7 +243,7 @@ def _plainest(schema: Mapping[str, Any]) -> Any:
 
 FaultKind = Literal[
     "stall", "drop", "reset", "error-event", "malformed-json", "not-sse", "empty-choices",
-    "truncated", "status", "not-json",
+    "truncated", "abort", "status", "not-json",
 ]  # fmt: skip
 
 
@@ -256,7 +257,8 @@ class Fault:
         What happens. At token ``at_token``: ``stall`` sends nothing more; ``drop`` closes the
         connection mid-stream and ``reset`` resets it; ``error-event`` reports an engine error as
         vLLM does after the stream began; ``truncated`` ends the stream properly, but without a
-        reason and without ``[DONE]``; ``malformed-json`` sends half an object; ``not-sse`` sends
+        reason and without ``[DONE]``; ``abort`` says that the request was given up, as vLLM does
+        when it is told to end; ``malformed-json`` sends half an object; ``not-sse`` sends
         a line that no event stream has; ``empty-choices`` sends chunks without choices. Instead of
         a stream: ``status`` answers with ``status`` and vLLM's error body; ``not-json`` with 200
         and a web page, as a proxy in between may.

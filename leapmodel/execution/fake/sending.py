@@ -133,6 +133,9 @@ async def _strike(
         await response.write(b"\x00\xff what is this\n\n")
     elif fault.kind == "empty-choices":
         await response.write(_event({**head, "choices": []}))
+    elif fault.kind == "abort":
+        choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "abort"}
+        await response.write(_event({**head, "choices": [choice]}))
     elif fault.kind == "error-event":
         said = _error(500, "the fake engine died, as told to", "InternalServerError")
         await response.write(_event(said))

@@ -337,7 +337,12 @@ class FakeServer:
         except (ValueError, KeyError, TypeError) as error:
             return refused(400, f"{type(error).__name__}: {error}")
         asked = FakeRequest(
-            len(self.requests), model, messages, body, arrived, weights=self.weights
+            len(self.requests),
+            model,
+            messages,
+            body,
+            arrived,
+            weights=self.adapters.get(model, self.weights),
         )
         self.requests.append(asked)
         try:

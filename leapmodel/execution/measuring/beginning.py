@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from leapmodel.atomic import write_json
 from leapmodel.errors import DataError, LeapModelError, UsageError, shown
 from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.measuring.commands import Commands, write_json
-from leapmodel.execution.records.recording import TRACE_NAME
+from leapmodel.execution.measuring.commands import Commands
+from leapmodel.execution.records.recording import TRACE_NAME, made_folder
 from leapmodel.execution.serving.config import ServingConfig
 from leapmodel.execution.serving.presets import preset
 from leapmodel.execution.training.weights import (
@@ -28,6 +29,8 @@ from leapmodel.rounds import read_rounds, write_rounds
 from leapmodel.trace import read_trace, write_trace
 
 ABOUT_NAME = "about.json"
+_OWN_VERSIONS = ("leapmodel", "commit")
+"""A measurement may go on with a newer one of this project, not with another engine."""
 TARGET_TOKENS = 128
 """The CPU target's thoughts are short; one that goes on is cut."""
 CONTEXT = 1024
@@ -64,28 +67,37 @@ def begun(
     Raises
     ------
     UsageError
-        If what is kept there was measured on another machine, or with other weights.
+        If what is kept there was measured on another machine, or with other weights or another
+        engine; or there is no C++ compiler.
     """
+    _require_compiler(not quick)
     for folder in (places.kept, places.work):
-        folder.mkdir(parents=True, exist_ok=True)
+        made_folder(folder)
     weights = cpu_weights([suited_target(), *dict.fromkeys(bases)], quick=quick, say=say)
     hashes = weights.to_dict()
     used = {name: hashes[name] for name in (weights.target_name, *dict.fromkeys(bases))}
     about = {"machine": about_machine(), "versions": about_versions(), "weights": used}
-    file = places.kept / ABOUT_NAME
-    _refuse_others(file, about)
-    write_json(file, about)
+    # In both: what is begun in one place would otherwise be finished in the other.
+    files = [folder / ABOUT_NAME for folder in (places.kept, places.work)]
+    before = [_refuse_others(file, about) for file in files]
+    for file, theirs in zip(files, before, strict=True):
+        write_json(file, {**about, "weights": theirs | used})
     aliases = {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"}
     return weights, Commands(places.kept / "commands.jsonl", say, cores, aliases)
 
 
-def _refuse_others(file: Path, about: Mapping[str, Any]) -> None:
-    """Refuse to add to what another machine measured, or the same with other weights."""
+def _refuse_others(file: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse to add to what another machine measured, or the same with other weights or engine.
+
+    Returns the weights it was measured with.
+    """
     if not file.exists():
-        return
+        return {}
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
-        theirs = {name: dict(before[name]) for name in ("machine", "weights")}
+        theirs = {name: dict(before[name]) for name in ("machine", "versions", "weights")}
+        for name in _OWN_VERSIONS:
+            theirs["versions"].pop(name, None)
     except (ValueError, RecursionError, KeyError, TypeError):
         raise DataError(
             file, expected="what a measurement was made on", found="something else"
@@ -95,8 +107,9 @@ def _refuse_others(file: Path, about: Mapping[str, Any]) -> None:
             if theirs[what][name] != about[what][name]:
                 raise UsageError(
                     f"{file}: measured with {name} {shown(theirs[what][name])}, here it is"
-                    f" {shown(about[what][name])}: give a folder of its own (-o)"
+                    f" {shown(about[what][name])}: give folders of its own (-o, --work)"
                 )
+    return theirs["weights"]
 
 
 def client_cores() -> set[int]:
@@ -118,9 +131,7 @@ def servers_for(
     UsageError
         If there is no compiler.
     """
-    compiler = os.environ.get("CXX", "g++")
-    if compiled and shutil.which(compiler) is None:
-        raise UsageError(f"no C++ compiler {compiler}: vLLM compiles the models with it")
+    _require_compiler(compiled)
     config = preset("cpu")
     assert config.draft is not None
     common: dict[str, Any] = {"max_model_len": CONTEXT, "enforce_eager": not compiled}
@@ -134,6 +145,12 @@ def servers_for(
         return replace(config, target=served, draft=None, logs=str(places.work / "logs"))
     beside = replace(config.draft, model=str(draft), max_lora_rank=None, **common)
     return replace(config, target=served, draft=beside, logs=str(places.work / "logs"))
+
+
+def _require_compiler(compiled: bool) -> None:
+    compiler = os.environ.get("CXX", "g++")
+    if compiled and shutil.which(compiler) is None:
+        raise UsageError(f"no C++ compiler {compiler}: vLLM compiles the models with it")
 
 
 def keep(source: Path, kept: Path) -> None:
@@ -163,6 +180,9 @@ def told_to_the_end() -> Iterator[None]:
         yield
     except LeapModelError as error:
         say(f"error: {error}")
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except OSError as error:
+        say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
         sys.exit(1)
     except KeyboardInterrupt:
         say("stopped; the same command goes on from here")

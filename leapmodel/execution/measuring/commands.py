@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from leapmodel.errors import EngineError
-from leapmodel.files import atomic_path
 
 
 class Commands:
@@ -84,9 +83,3 @@ class Commands:
     def _keep_to_cores(self) -> None:
         assert self._cores is not None
         os.sched_setaffinity(0, self._cores)
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON, all or nothing."""
-    with atomic_path(path) as place:
-        place.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -31,6 +31,7 @@ from leapmodel.execution.measuring.commands import Commands
 from leapmodel.execution.measuring.server_pair import Pair, Run, draft_options, measure_pair
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import serving
+from leapmodel.execution.training.sft import TRAINING_FILE
 from leapmodel.execution.training.weights import (
     CPU_RECIPE,
     PRUNED_TARGET,
@@ -117,7 +118,7 @@ def measure(
             # merged: beside so small a model, serving an adapter takes twice the model's own time
             commands.run(
                 "train", str(places.kept / "train.parquet"), "--base", str(base), *recipe,
-                "--merge", "-o", str(trained), unless=trained / "config.json", own_cores=False,
+                "--merge", "-o", str(trained), unless=trained / TRAINING_FILE, own_cores=False,
             )  # fmt: skip
         models = (weights.target, _draft_model(places, pair, weights))
         taught_on = places.kept / "train.parquet"
@@ -165,9 +166,9 @@ def show(kept: Path, pairs: Sequence[Pair], commands: Commands) -> None:
     served = [
         file for pair in pairs for file in sorted((kept / pair.name).glob(f"*{ROUNDS_ENDING}"))
     ]
-    commands.run("identity", *map(str, served))
+    commands.run("identity", "--require", *map(str, served))
     if (kept / EXACT_ROUNDS).exists():
-        commands.run("identity", str(kept / EXACT_ROUNDS))
+        commands.run("identity", "--require", str(kept / EXACT_ROUNDS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -177,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
-    parser.add_argument("--smoke", action="store_true", help="10 tasks, k = 2, one draft")
+    parser.add_argument("--smoke", action="store_true", help="10 tasks, k = 2, two drafts")
     parser.add_argument(
         "--only", metavar="NAMES", help="some of the pairs of servers, separated by commas"
     )

@@ -28,12 +28,11 @@ from leapmodel.execution.measuring.beginning import (
 )
 from leapmodel.execution.measuring.commands import Commands
 from leapmodel.execution.measuring.server_pair import Pair, Run, measure_pair
-from leapmodel.execution.online import VERSIONS_NAME
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import serving
 from leapmodel.execution.training.weights import CPU_RECIPE, Weights, cache_folder
 from leapmodel.measured_set import ROUNDS_ENDING
-from leapmodel.online_curve import VERSIONS_ENDING
+from leapmodel.versions import VERSIONS_ENDING, VERSIONS_NAME
 
 DRAFT = "tiny-2m"
 METHODS = ("retrain", "continual")
@@ -102,7 +101,7 @@ def measure_online(
     records = [places.kept / f"{method}{ROUNDS_ENDING}" for method in METHODS]
     for record in records:
         commands.run("audit", str(record))
-    commands.run("identity", *map(str, records))
+    commands.run("identity", "--require", *map(str, records))
 
 
 def _measure_offline(

@@ -91,36 +91,54 @@ def measure_pair(
     """
     kept, work = places.kept / pair.name, places.work / pair.name
     kept.mkdir(exist_ok=True)
-    wanted = ["sequential", *(f"{run.draft}-k{run.depth}" for run in pair.runs)]
-    if all((kept / f"{name}{ROUNDS_ENDING}").exists() for name in wanted):
-        return
-    with serving(servers_for(places, *models, compiled=compiled), say) as servers:
-        target = ["--target-url", servers.target_url]
-        commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
-                     "-o", str(work / "sequential"))  # fmt: skip
-        trace = kept / TRACE_FILE
-        keep(work / "sequential" / TRACE_NAME, trace)
-        keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
-        for run in pair.runs:
-            name = f"{run.draft}-k{run.depth}"
-            called = run.draft if run.draft == "target-direct" else f"{run.draft} {pair.base}"
-            draft = [*draft_options(run.draft, servers), "--draft-name", called]
-            if not (kept / f"{name}{ROUNDS_ENDING}").exists():
-                commands.run("run", *target, *draft, "--arm", "speculative",
-                             "--k", str(run.depth), *tasks, "--resume",
-                             "-o", str(work / name))  # fmt: skip
-                keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
-            predictions = kept / f"{run.draft}{PREDICTIONS_ENDING}"
-            commands.run("agreement", str(trace), *draft, "--train-trace",
-                         str(taught_on), "-o", str(predictions),
-                         unless=predictions)  # fmt: skip
-            probed = kept / f"{run.draft}{PROBE_ENDING}"
-            deepest = max(one.depth for one in pair.runs)
-            commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
-                         "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
-                         "-o", str(probed), unless=probed)  # fmt: skip
-    for name in wanted:
-        commands.run("audit", str(kept / f"{name}{ROUNDS_ENDING}"))
+    names = [f"{run.draft}-k{run.depth}" for run in pair.runs]
+    records = [kept / f"{name}{ROUNDS_ENDING}" for name in ("sequential", *names)]
+    known = [
+        kept / f"{run.draft}{ending}"
+        for run in pair.runs
+        for ending in (PREDICTIONS_ENDING, PROBE_ENDING)
+    ]
+    if not all(file.exists() for file in (*records, *known)):
+        with serving(servers_for(places, *models, compiled=compiled), say) as servers:
+            _measure_served(kept, work, pair, servers, commands, tasks, taught_on)
+    # Also of what an earlier call has measured: it may have ended before this, or because of it.
+    for record in records:
+        commands.run("audit", str(record))
+
+
+def _measure_served(
+    kept: Path,
+    work: Path,
+    pair: Pair,
+    servers: Servers,
+    commands: Commands,
+    tasks: Sequence[str],
+    taught_on: Path,
+) -> None:
+    target = ["--target-url", servers.target_url]
+    commands.run("run", *target, "--arm", "sequential", *tasks, "--resume",
+                 "-o", str(work / "sequential"))  # fmt: skip
+    trace = kept / TRACE_FILE
+    keep(work / "sequential" / TRACE_NAME, trace)
+    keep(work / "sequential" / ROUNDS_NAME, kept / f"sequential{ROUNDS_ENDING}")
+    deepest = max(run.depth for run in pair.runs)
+    for run in pair.runs:
+        name = f"{run.draft}-k{run.depth}"
+        called = run.draft if run.draft == "target-direct" else f"{run.draft} {pair.base}"
+        draft = [*draft_options(run.draft, servers), "--draft-name", called]
+        if not (kept / f"{name}{ROUNDS_ENDING}").exists():
+            commands.run("run", *target, *draft, "--arm", "speculative",
+                         "--k", str(run.depth), *tasks, "--resume",
+                         "-o", str(work / name))  # fmt: skip
+            keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
+        predictions = kept / f"{run.draft}{PREDICTIONS_ENDING}"
+        commands.run("agreement", str(trace), *draft, "--train-trace",
+                     str(taught_on), "-o", str(predictions),
+                     unless=predictions)  # fmt: skip
+        probed = kept / f"{run.draft}{PROBE_ENDING}"
+        commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
+                     "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
+                     "-o", str(probed), unless=probed)  # fmt: skip
 
 
 def draft_options(kind: str, servers: Servers) -> list[str]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from leapmodel.atomic import atomic_path
 from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine, about_versions
@@ -19,7 +21,6 @@ from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Round
-from leapmodel.files import atomic_path
 
 ROUNDS_NAME = "rounds.jsonl"
 TRACE_NAME = "trace.jsonl"
@@ -33,6 +34,8 @@ FIXED = (
     "mode",
     "reset_caches",
     "concurrency",
+    "engine",
+    "machine",
     "online",
 )
 """What must be the same for a run to go on."""
@@ -184,8 +187,10 @@ class TraceFile:
     def __enter__(self) -> TraceFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What could not be written is tried again, and must not hide what is told already.
+        with suppress(OSError) if kind else nullcontext():
+            self._file.close()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append the step that a round is, if it is one of the sequential arm."""
@@ -228,6 +233,7 @@ def sequential_step(row: Mapping[str, Any]) -> dict[str, Any]:
 async def describe_run(plan: Plan) -> dict[str, Any]:
     """Return the metadata of a plan's record."""
     models = plan.models
+    engine = await models.target.version()
     warnings = []
     if plan.concurrency > 1:
         warnings.append(
@@ -253,7 +259,7 @@ async def describe_run(plan: Plan) -> dict[str, Any]:
         "reset_caches": plan.reset_caches,
         "terminal": plan.benchmark.terminal,
         "concurrency": plan.concurrency,
-        "engine": await models.target.version(),
+        **({} if engine is None else {"engine": engine}),
         "machine": about_machine(),
         "versions": about_versions(),
         "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from leapmodel.errors import shown
 
-_STATED_LATER = frozenset(
+_NOT_ALWAYS_STATED = frozenset(
     {
         "split",
         "reset_caches",
+        "engine",
         "benchmark tasks_sha256",
         "online tasks",
         "online tasks_sha256",
@@ -20,7 +21,8 @@ _STATED_LATER = frozenset(
         "online train_options",
     }
 )
-"""Settings that older records don't state: where one is missing, nothing is contradicted."""
+"""Settings that older records don't state, nor one whose server could not be asked: where one is
+missing, nothing is contradicted."""
 _WIDTH = 60
 _BEFORE = 20
 
@@ -55,7 +57,7 @@ def first_difference(
     """
     for key in dict.fromkeys([*theirs, *ours]):
         name = f"{within} {key}".lstrip()
-        if name in _STATED_LATER and not (key in theirs and key in ours):
+        if name in _NOT_ALWAYS_STATED and not (key in theirs and key in ours):
             continue
         one, other = theirs.get(key), ours.get(key)
         if isinstance(one, Mapping) and isinstance(other, Mapping):

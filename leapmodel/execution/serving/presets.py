@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -59,7 +60,15 @@ def _on_a_gpu(
     )
 
 
+def _two_cores() -> tuple[str, str]:
+    """Return the first two cores that this process may use; the one there is twice."""
+    known = hasattr(os, "sched_getaffinity")
+    usable = sorted(os.sched_getaffinity(0)) if known else range(os.cpu_count() or 1)
+    return str(usable[0]), str(usable[min(1, len(usable) - 1)])
+
+
 def _on_a_cpu() -> ServingConfig:
+    first, second = _two_cores()
     target = ServerConfig(
         dtype=cpu_precision(),
         max_model_len=2048,
@@ -68,10 +77,10 @@ def _on_a_cpu() -> ServingConfig:
         block_size=32,
         enforce_eager=True,
         structured_outputs="xgrammar",
-        cores="0",
+        cores=first,
         offline=True,
     )
-    return ServingConfig(target, replace(target, cores="1", max_lora_rank=64))
+    return ServingConfig(target, replace(target, cores=second, max_lora_rank=64))
 
 
 PRESETS = MappingProxyType(

@@ -27,7 +27,8 @@ def read_serving_config(path: str | Path) -> ServingConfig:
     Parameters
     ----------
     path : str or Path
-        Relative folders in it are taken from the file's own.
+        Adapters, and models that begin with ``.`` or ``~``, are folders, taken from the file's own;
+        another name of a model is a hub's.
 
     Raises
     ------

