@@ -116,6 +116,7 @@ $(ENGINE)/engine: $(ENGINE)/core leapmodel/execution/serving/cpu_engine.py
 engine: $(ENGINE)/engine
 
 test-engine: $(ENGINE)/engine
+	@$(ENGINE_BIN)/python -c 'import vllm, torch, peft'  # else every test would be skipped
 	$(ENGINE_BIN)/pytest -q tests/engine
 
 # Up to an hour for the weights, the first time; then an hour or two. A run that broke off goes on.

@@ -139,7 +139,7 @@ class Benchmark(Protocol):
         """Return a fresh environment of a task."""
 
     def parse(self, role: Role, text: str) -> str | None:
-        """Return the canonical action in a raw output, or None if there is not exactly one."""
+        """Return the canonical action in a raw output, or None if the benchmark sees none in it."""
 
     def answer(self, role: Role, action: str) -> str:
         """Return the output that stands for an action, without a thought: what a draft learns."""

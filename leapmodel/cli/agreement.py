@@ -45,6 +45,7 @@ from leapmodel.trace import read_trace
     " occurs there.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
+@click.option("--no-reset", is_flag=True, help="Leave the draft's prefix cache as it is.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the task bootstrap.")
 @click.option("-o", "--output", metavar="FILE", help="Write its predictions (.parquet, .jsonl).")
 @json_option
@@ -56,6 +57,7 @@ def command(
     repeats: int,
     train_trace: str | None,
     limit: int | None,
+    no_reset: bool,
     seed: int,
     output: str | None,
     as_json: bool,
@@ -84,6 +86,7 @@ def command(
                     endpoint,
                     name=draft.name,
                     repeats=repeats,
+                    reset_caches=not no_reset,
                     tick=lambda: bar.advance(task),
                 )
 

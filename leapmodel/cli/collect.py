@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import click
 
@@ -14,7 +15,11 @@ from leapmodel.cli.run import Shown, report
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
-from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record
+from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record, refuse_others
+from leapmodel.execution.training.pairs import pairs_from_rounds, write_pairs
+from leapmodel.rounds import read_rounds
+
+PAIRS_NAME = "pairs.jsonl"
 
 
 @click.command("collect", short_help="Run the target alone; record what a draft learns from.")
@@ -38,7 +43,7 @@ from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, recor
 )
 @click.option("--no-reset", is_flag=True, help="Leave the server's prefix cache as it is.")
 @click.option("--resume", is_flag=True, help="Go on with what the folder holds.")
-@folder_option(f"For {ROUNDS_NAME} and {TRACE_NAME}.")
+@folder_option(f"For {ROUNDS_NAME}, {TRACE_NAME} and {PAIRS_NAME}.")
 def command(
     target: ServedModel,
     stalled_s: float,
@@ -49,7 +54,10 @@ def command(
     resume: bool,
     output: str,
 ) -> None:
-    """Run the sequential arm over tasks: a trace, with every request's hash and raw output."""
+    """Run the sequential arm over tasks: a trace, with every request's hash and raw output.
+
+    What a draft learns from it, pairs of a context and the target's action, is written beside it.
+    """
     benchmark = chosen.open()
     tasks = chosen.tasks(benchmark, split)
 
@@ -71,4 +79,11 @@ def command(
                     plan, output, resume=resume, observe=shown.round, opened=shown.opened
                 )
 
-    report(run_to_end(work()), output)
+    refuse_others(Path(output), [PAIRS_NAME])
+    journal = run_to_end(work())
+    report(journal, output)
+    rounds = read_rounds(Path(output) / ROUNDS_NAME)
+    if rounds.committed["action"].notna().any():
+        pairs = pairs_from_rounds(rounds, benchmark, arm="sequential")
+        write_pairs(pairs, Path(output) / PAIRS_NAME)
+        click.echo(f"{len(pairs)} pairs of context and action in {Path(output) / PAIRS_NAME}")

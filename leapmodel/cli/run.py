@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
+import pandas as pd
 
 from leapmodel.benchmarks import Split
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, benchmark_options
@@ -23,6 +24,17 @@ from leapmodel.execution.protocol import ARMS, Plan
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Arm, Round
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record
+from leapmodel.rounds import Rounds
+
+_PARTS = {
+    "wait_s": "waiting",
+    "idle_s": "idle",
+    "draft_model_s": "draft",
+    "proposal_tool_s": "proposals' tools",
+    "target_tool_s": "tools",
+    "residual_s": "harness",
+}
+"""What a round's seconds go into, by column."""
 
 
 @click.command("run", short_help="Measure both arms of the loop on a benchmark.")
@@ -168,7 +180,11 @@ class Shown:
 
 
 def report(journal: Journal, output: str) -> None:
-    """Say what was recorded, arm by arm."""
+    """Say what was recorded, arm by arm, and where the time went (App. H)."""
+    recorded = [row for rows in journal.rows.values() for row in rows]
+    if not recorded:
+        return
+    measured = Rounds.from_frame(pd.DataFrame(recorded))
     for arm in ARMS:
         of_arm = {key: rows for key, rows in journal.rows.items() if key[2] == arm}
         if not of_arm:
@@ -185,4 +201,21 @@ def report(journal: Journal, output: str) -> None:
         if arm == "speculative":
             said += f" in {rounds} rounds"
         click.echo(f"{said}, {clock_s:.1f} s")
+        click.echo(_spent(measured, arm))
     click.echo(f"recorded in {Path(output) / ROUNDS_NAME}")
+
+
+def _spent(rounds: Rounds, arm: Arm) -> str:
+    """Return what an arm's time and tokens went into."""
+    parts = rounds.decomposition().loc[arm]
+    shares = [f"{name} {parts[column] / parts['wall_s']:.1%}" for column, name in _PARTS.items()]
+    lines = ["  " + ", ".join(share for share in shares if not share.endswith(" 0.0%"))]
+    if (rate := rounds.ms_per_token().get(arm)) is not None:
+        tokens = rounds.completion_tokens().loc[arm]
+        asked = tokens["used"] + tokens["cancelled"]
+        lines.append(
+            f"  {rate:.1f} ms a token; {asked:,.0f} tokens of the target,"
+            f" {tokens['cancelled'] / asked:.1%} of them cancelled; {tokens['draft']:,.0f} of the"
+            " draft"
+        )
+    return "\n".join(lines)

@@ -1,7 +1,8 @@
 """Ask a draft for its action on every context of a held-out trace (Table 7).
 
-One call at a time, as a draft is asked in the loop; so the seconds of a call are those a prediction
-may use. What comes back are ordinary predictions.
+One call at a time, as a draft is asked in the loop, and none of the contexts in the prefix cache
+beforehand; so the seconds of a call are those a prediction may use. What comes back are ordinary
+predictions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from leapmodel.benchmarks import Benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.protocol import reset_cache
 from leapmodel.predictions import Predictions
 
 
@@ -24,6 +26,7 @@ async def ask_draft(
     *,
     name: str | None = None,
     repeats: int = 1,
+    reset_caches: bool = True,
     tick: Callable[[], None] = lambda: None,
 ) -> Predictions:
     """Return what a draft proposes on given contexts.
@@ -40,6 +43,8 @@ async def ask_draft(
         What the predictions call the draft; default its name at the server.
     repeats : int, default 1
         Times that all contexts are gone through.
+    reset_caches : bool, default True
+        Whether the prefix cache is emptied before each time.
     tick : callable, optional
         Called after each call.
 
@@ -60,7 +65,10 @@ async def ask_draft(
         raise UsageError("no context to ask the draft about")
     name = name or draft.model
     rows = []
+    await draft.generate(contexts[0].draft)  # the first call opens connections
     for repeat in range(repeats):
+        if reset_caches:
+            await reset_cache(draft)
         for context in contexts:
             answer = await draft.generate(context.draft)
             rows.append(
@@ -82,5 +90,6 @@ async def ask_draft(
         "made_by": "leapmodel agreement",
         "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
         "draft": {"model": draft.model, "name": name},
+        "reset_caches": reset_caches,
     }
     return Predictions.from_frame(pd.DataFrame(rows), about)

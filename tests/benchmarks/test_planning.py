@@ -19,9 +19,10 @@ from leapmodel.benchmarks.planning.prompts import answer, parse_tool
 from leapmodel.benchmarks.planning.thoughts import histories, taught_answer
 from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.errors import DataError, UsageError
+from tests.conftest import SHARED
 
 PLANNING = PlanningBenchmark()
-REAL = Path("../shared/traces/tasks/openagi/task_description.txt")
+REAL = SHARED / "traces" / "tasks" / "openagi" / "task_description.txt"
 
 
 def test_14_tools_and_the_papers_number_of_tasks():

@@ -85,8 +85,8 @@ def adapters(engine_python: str, cache: Path, smollm2: Path, tiny: Path) -> dict
     """An adapter for each role's model."""
     folder = cache / "test-engine"
     return {
-        "target": made(engine_python, folder / "smollm2-adapter", "adapter", str(smollm2)),
-        "draft": made(engine_python, folder / "tiny-adapter", "adapter", str(tiny)),
+        "target": made(engine_python, folder / "smollm2-adapter-r64", "adapter", str(smollm2)),
+        "draft": made(engine_python, folder / "tiny-adapter-r64", "adapter", str(tiny)),
     }
 
 
@@ -96,7 +96,7 @@ def config(engine_python: str, smollm2: Path, tiny: Path) -> ServingConfig:
         "python": engine_python,
         "dtype": "float32",
         "max_model_len": CONTEXT,
-        "max_lora_rank": 8,
+        "max_lora_rank": 64,
     }
     return preset("cpu").replacing(
         target={**both, "model": str(smollm2), "name": "target"},

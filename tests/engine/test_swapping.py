@@ -22,7 +22,7 @@ TEXTS = ("one two three", "seven eight nine ten", "two two four")
 @pytest.fixture(scope="module")
 def merged(engine_python: str, cache: Path, tiny: Path, adapters: dict[str, Path]) -> Path:
     """The draft with its adapter merged into it."""
-    folder = cache / "test-engine" / "tiny-merged"
+    folder = cache / "test-engine" / "tiny-merged-r64"
     return made(engine_python, folder, "merged", str(tiny), str(adapters["draft"]))
 
 

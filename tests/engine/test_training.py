@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
+from leapmodel.actions import TERMINATE
+from leapmodel.benchmarks.planning.tools import TOOLS
+from leapmodel.cli import main
 from leapmodel.errors import UsageError
 from leapmodel.execution.training.encoding import AnswerCollator, Example, encode
 from leapmodel.execution.training.pairs import Pairs, pairs_from_gold
 from leapmodel.execution.training.pruning import prune
 from leapmodel.execution.training.sft import Recipe, load_model, train_draft
-from leapmodel.execution.training.tiny import make_tiny
+from leapmodel.execution.training.tiny import make_tiny, make_tokenizer
+from leapmodel.trace import Trace, write_trace
 from tests.execution.scripted import PLANNING
 
 torch = pytest.importorskip("torch", reason="needs the train extra: make test-engine")
+transformers = pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 PAIRS = pairs_from_gold(PLANNING, PLANNING.tasks("train")[:12])
@@ -35,6 +42,26 @@ def tensors_of(folder: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
     return load_file(folder / "adapter_model.safetensors")
+
+
+@pytest.mark.parametrize("action", [*TOOLS, TERMINATE])
+def test_a_tiny_drafts_answer_is_three_tokens_and_comes_back_as_it_was(base: Path, action: str):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    written = PLANNING.answer("draft", action)
+    ids = tokenizer(written).input_ids
+    assert len(ids) == 3
+    # What a server sends leaves special tokens out; a tool must not be one.
+    assert tokenizer.decode(ids, skip_special_tokens=True) == written
+
+
+def test_a_tiny_drafts_prompts_come_back_as_they_were(base: Path):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    for task in PLANNING.tasks("test"):
+        environment = PLANNING.start(task)
+        for action in ("Question Answering", "Visual Question Answering"):
+            environment.step(action)
+        for message in environment.prompt("draft").messages:
+            assert tokenizer.decode(tokenizer(message["content"]).input_ids) == message["content"]
 
 
 def test_a_packed_batch_has_the_loss_and_gradient_of_separate_rows(base: Path):
@@ -112,6 +139,74 @@ def test_going_on_starts_from_the_adapter(base: Path, tmp_path: Path):
     assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
     assert done.recipe.rank == 8
     assert done.continued_from == str(tmp_path / "first")
+
+
+def test_merged_weights_say_what_base_and_adapter_say(base: Path, tmp_path: Path):
+    from peft import PeftModel
+
+    train_draft(PAIRS, base, tmp_path / "merged", QUICK, merge=True)
+    merged, tokenizer = load_model(tmp_path / "merged", whole=True)
+    plain, _ = load_model(base, whole=True)
+    ids = torch.tensor([encode(tokenizer, list(PAIRS.contexts)[:1], longest=1024)[0].input_ids])
+    with torch.no_grad():
+        untrained = plain(ids).logits
+        ours = merged(ids).logits
+        theirs = PeftModel.from_pretrained(plain, tmp_path / "merged" / "adapter")(ids).logits
+    apart = (theirs - untrained).abs().max()
+    assert apart > 1  # it has learned something
+    assert (ours - theirs).abs().max() < 0.1 * apart  # merged weights are rounded to bfloat16
+
+
+def test_a_training_that_is_stopped_while_it_saves_leaves_nothing(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transformers.PreTrainedModel, "save_pretrained", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train_draft(PAIRS, base, tmp_path / "a", QUICK, merge=True)
+    assert list(tmp_path.iterdir()) == []
+    done = train_draft(PAIRS, base, tmp_path / "a", QUICK)
+    assert json.loads((tmp_path / "a" / "training.json").read_text())["folder"] == done.folder
+
+
+def test_a_base_without_those_layers_is_refused(tmp_path: Path):
+    config = transformers.GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=300, n_positions=8)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "other")
+    make_tokenizer(list(PAIRS.contexts)[:2]).save_pretrained(tmp_path / "other")
+    with pytest.raises(UsageError, match="this base can't take an adapter"):
+        train_draft(PAIRS, tmp_path / "other", tmp_path / "a", QUICK)
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_command_trains_as_it_is_told(base: Path, tmp_path: Path):
+    """On gold answers of a trace whose target was wrong, on half the tasks, from an adapter."""
+    rows = [
+        {"task": task.name, "step": 0, "gen_s": 1.0, "action": "Fill Mask"}
+        for task in PLANNING.tasks("train")[:12]
+    ]
+    about = {"benchmark": {"name": "planning", "settings": PLANNING.settings}}
+    write_trace(Trace.from_frame(pd.DataFrame(rows), about), tmp_path / "trace.jsonl")
+    options = ["--base", str(base), "--epochs", "1", "--lr", "0.001", "--lora-rank", "8"]
+    for name, more in (
+        ("first", ["--supervision", "gold", "--fraction", "0.5", "--select", "exact-match"]),
+        ("second", ["--continue", str(tmp_path / "first"), "--merge"]),
+    ):
+        command = ["train", str(tmp_path / "trace.jsonl"), "-o", str(tmp_path / name)]
+        done = CliRunner().invoke(main, [*command, *options, *more])
+        assert done.exit_code == 0, done.output
+    first, second = (
+        json.loads((tmp_path / name / "training.json").read_text()) for name in ("first", "second")
+    )
+    assert first["data"]["supervision"] == "gold"
+    assert first["tasks"] + first["validation_tasks"] == 6
+    assert first["pairs"] > first["tasks"]  # whole plans, not the one step of the trace
+    assert first["recipe"]["select"] == "exact-match"
+    assert second["data"]["supervision"] == "target"
+    assert second["continued_from"] == str(tmp_path / "first")
+    assert (tmp_path / "second" / "adapter" / "adapter_config.json").exists()
 
 
 def test_full_fine_tuning_writes_a_model(base: Path, tmp_path: Path):

@@ -1,7 +1,8 @@
 """Make what the engine's tests serve; run by an interpreter that has transformers and peft.
 
 ``python -m tests.engine.weights tiny FOLDER`` makes a model of the draft's architecture with random
-weights and a small tokenizer of its own; ``… adapter FOLDER MODEL`` a LoRA adapter for a model;
+weights and a small tokenizer of its own; ``… adapter FOLDER MODEL`` a LoRA adapter for a model, of
+the shape that ``leapmodel train`` gives it, its weights random;
 ``… merged FOLDER MODEL ADAPTER`` the model with it merged; ``… smollm2 FOLDER`` the CPU preset's
 weights of this name in a cache folder.
 """
@@ -61,11 +62,11 @@ def make_adapter(folder: str, base: str) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
+    from leapmodel.execution.training.sft import ADAPTED, ALPHA, RANK
+
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
-    settings = LoraConfig(
-        r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"], init_lora_weights=False
-    )
+    settings = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=ADAPTED, init_lora_weights=False)
     get_peft_model(model, settings).save_pretrained(folder)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,12 @@ from leapmodel.execution.auditing.audit import audit
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.training.pairs import read_pairs
 from leapmodel.probes import read_probe
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
 
-from .scripted import PLANNING, planner
+from .scripted import PLANNING, measure, planner
 from .test_loop import by_chance
 
 
@@ -51,7 +53,13 @@ def test_run_records_both_arms_and_says_what(tmp_path: Path):
     steps = sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:5])
     assert re.search(rf"sequential: 5 tasks, {steps} steps, [\d.]+ s\n", done.stdout)
     assert re.search(rf"speculative: 5 tasks, {steps} steps in \d+ rounds, [\d.]+ s", done.stdout)
+    assert re.search(r"speculative: .*\n  waiting [\d.]+%, .*draft [\d.]+%", done.stdout)
     rounds = read_rounds(tmp_path / "out" / ROUNDS_NAME)
+    spent = rounds.completion_tokens().loc["speculative"]
+    asked = spent["used"] + spent["cancelled"]
+    assert (
+        f"; {asked:,.0f} tokens of the target, {spent['cancelled'] / asked:.1%} of" in done.stdout
+    )
     assert set(rounds.frame["draft"].dropna()) == {"half-right"}
     assert (rounds.metadata["depth"], rounds.metadata["arms"]) == (2, ["sequential", "speculative"])
     assert violations(tmp_path / "out") == []
@@ -76,12 +84,16 @@ def test_passes_are_runs_of_the_same_tasks(tmp_path: Path):
 
 
 def test_collect_and_probe(tmp_path: Path):
-    with FakeServer(planner(), first_token_s=0.01) as target, FakeServer(planner()) as draft:
+    quick = FakeServer(planner(), first_token_s=0.05)
+    crowded = FakeServer(planner(), first_token_s=0.05, contention=0.5)
+    with crowded as target, quick as draft:
         done = leapmodel(
             "collect", "--target-url", target.url, "--tasks", "test", "--limit", "6",
             "--concurrency", "3", "-o", str(tmp_path),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+        pairs = read_pairs(tmp_path / "pairs.jsonl")
+        assert len(pairs) == read_trace(tmp_path / TRACE_NAME).n_steps
         done = leapmodel(
             "probe", str(tmp_path / TRACE_NAME), "--target-url", target.url, "--draft-url",
             draft.url, "--k", "2", "--batches", "2", "--limit", "4",
@@ -90,8 +102,13 @@ def test_collect_and_probe(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
     found = read_probe(tmp_path / "probe.json")
     assert found.calls == sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:4])
-    assert 0 < found.draft_latency_s < 0.5
+    assert 0.05 < found.draft_latency_s < 0.1
     assert [one.requests for one in found.token_times] == [1, 2, 3]
+    # as the server was told: the second request takes half as long again, the third twice as long
+    alone, *beside = [one.ms_per_token for one in found.token_times]
+    assert [one / alone for one in beside] == pytest.approx([1.25, 1.5], rel=0.15)
+    probed = target.requests[-3:]  # at once, in the middle of a task: its beginning is cached
+    assert all(0 < one.cached_tokens < one.prompt_tokens for one in probed)
     predicted = leapmodel(
         "predict", str(tmp_path / TRACE_NAME), "--acceptance", "0.7", "--probe",
         str(tmp_path / "probe.json"), "--k", "2", "--json",
@@ -319,3 +336,18 @@ def test_a_stalled_server_is_given_up(tmp_path: Path):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "nothing came for 0.5 s: the server has stalled" in done.stderr
+
+
+def test_a_target_that_does_not_repeat_itself_is_told_by_the_status(tmp_path: Path):
+    def other(request: Any) -> str:
+        return "<tool>Fill Mask</tool>" if request.number == 2 else planner()(request)
+
+    for name, answers in (("a", planner()), ("b", planner()), ("c", other)):
+        with FakeServer(answers) as target:
+            measure(tmp_path / name, PLANNING, target, None, 0, limit=3, arms=("sequential",))
+    a, b, c = (str(tmp_path / name / ROUNDS_NAME) for name in "abc")
+    assert leapmodel("identity", a, b, "--require").returncode == 0
+    assert leapmodel("identity", a, c).returncode == 0
+    found = leapmodel("identity", a, c, "--require")
+    assert found.returncode == 1
+    assert "two target-only runs" in found.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from leapmodel.measured_set import read_measured_set
 from leapmodel.rounds import read_rounds
 from leapmodel.set_validation import validate_set
 
-SET = Path(__file__).parents[2] / "traces" / "measured" / "planning"
+ROOT = Path(__file__).parents[2]
+SET = ROOT / "traces" / "measured" / "planning"
 FLOAT32 = SET / "float32.rounds.parquet"
 RECORDS = [*sorted(SET.glob("*/*.rounds.parquet")), FLOAT32]
 
@@ -59,11 +61,38 @@ def test_the_trained_draft_is_faster_and_was_predicted_to_be(validation):
 
 
 def test_equation_4_is_above_by_what_concurrent_verification_costs(validation):
-    """Its aim, 0.05, is missed: assumption (b) does not hold on one core. All else does."""
+    """Assumption (b) does not hold on one core, and that is all that is missing.
+
+    What Eq. 4 is aimed at, within 0.05 on four rows of five and within 0.10 on all, it misses.
+    """
+    errors = [abs(row.error) for row in validation.rows]
+    assert (sum(e <= 0.05 for e in errors), sum(e <= 0.10 for e in errors)) == (1, 3)
     for row in validation.rows:
         rates = row.measured.ms_per_token
         assert 1.0 < rates["speculative"] / rates["sequential"] < 1.2
         assert abs(row.error + row.parts["ms_per_token"]) <= 0.05
+
+
+def test_the_readme_says_what_was_measured(validation):
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "README.md").read_text().splitlines()
+        if line.startswith(("| tiny-", "| the target without"))
+    ]
+    said = {
+        (draft.split(",")[0], draft.split(", ")[-1], int(k)): cells for draft, k, *cells in rows
+    }
+    assert len(said) == len(validation.rows)
+    for row in validation.rows:
+        kind, _, base = row.name.partition(" ")
+        if kind == "target-direct":
+            key = ("the target without its thought", "the target without its thought", row.depth)
+        else:
+            key = (base, kind, row.depth)
+        numbers = [float(word) for cell in said[key] for word in re.findall(r"\d+\.\d+", cell)]
+        ex_ante = row.speedup + row.ex_ante_error
+        found = [row.to_dict()["commits"], row.speedup, *row.speedup_ci95, row.speedup_eq4, ex_ante]
+        assert numbers == pytest.approx(found, abs=0.011)  # its intervals are of more resamples
 
 
 def test_trajectories_agree_where_they_must(pairs):

@@ -166,7 +166,7 @@ def test_one_that_ignores_being_asked_is_killed(config: ServingConfig):
 
 
 @contextmanager
-def command_line(config: ServingConfig) -> Iterator[subprocess.Popen[str]]:
+def command_line(config: ServingConfig, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """``leapmodel serve``, once it serves."""
     args = ["serve", "--preset", "cpu", "--target-model", "m/t", "--draft-model", "m/d"]
     args += ["--python", str(config.target.python), "--logs", config.logs]
@@ -176,7 +176,7 @@ def command_line(config: ServingConfig) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "LEAPMODEL_API_KEY": "sesame"},
+        env={**os.environ, "LEAPMODEL_API_KEY": "sesame", **environment},
     ) as process:
         assert process.stdout is not None
         try:
@@ -228,12 +228,14 @@ def test_an_api_key_is_in_the_environment_alone(config: ServingConfig):
 
 
 def test_two_interruptions_kill_at_once(config: ServingConfig):
-    with command_line(config) as process:
+    with command_line(config, STUB="stubborn") as process:  # SIGTERM would not end it
         target = child_of(Path(config.logs) / "target.log")
+        began_s = time.monotonic()
         process.send_signal(signal.SIGINT)
-        time.sleep(0.05)
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
+    assert time.monotonic() - began_s < 8  # and not the ten seconds it is given
     assert gone(target)
 
 
