@@ -66,8 +66,13 @@ def _smaller_tokenizer(tokenizer: Any, texts: Iterable[str]) -> tuple[Any, list[
     tokenizers = require("tokenizers", EXTRA)
     said = json.loads(tokenizer.backend_tokenizer.to_str())
     vocabulary: dict[str, int] = said["model"]["vocab"]
-    token_of = {number: token for token, number in vocabulary.items()}
+    # Taken before the text is split, so not merged from others, and all kept: they are few. Most
+    # have their numbers behind the vocabulary.
+    added = {one["content"]: one["id"] for one in said["added_tokens"]}
+    behind = {token: number for token, number in added.items() if token not in vocabulary}
+    token_of = {number: token for token, number in (vocabulary | behind).items()}
     used = {token_of[at] for text in texts for at in set(tokenizer(text).input_ids)}
+    used = (used | set(added)) & set(vocabulary)
     # The single bytes stand at no fixed place, but nothing is made of them: no merge gives one.
     merges = [tuple(merge) for merge in said["model"]["merges"]]
     wanted = used | (set(vocabulary) - {left + right for left, right in merges})
@@ -75,12 +80,12 @@ def _smaller_tokenizer(tokenizer: Any, texts: Iterable[str]) -> tuple[Any, list[
     for left, right in reversed(merges):
         if left + right in wanted:
             wanted |= {left, right}
-    kept = sorted(vocabulary[token] for token in wanted)
+    kept = [*sorted(vocabulary[token] for token in wanted), *sorted(behind.values())]
     renumbered = {token_of[old]: new for new, old in enumerate(kept)}
-    said["model"]["vocab"] = renumbered
+    said["model"]["vocab"] = {token: renumbered[token] for token in wanted}
     said["model"]["merges"] = [list(merge) for merge in merges if merge[0] + merge[1] in wanted]
-    for added in said["added_tokens"]:
-        added["id"] = renumbered[added["content"]]
+    for one in said["added_tokens"]:
+        one["id"] = renumbered[one["content"]]
     smaller = type(tokenizer)(
         tokenizer_object=tokenizers.Tokenizer.from_str(json.dumps(said)),
         **tokenizer.special_tokens_map,
