@@ -1,0 +1,92 @@
+"""The streams in ``traces/measured/online`` are what their README says, and pass the audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leapmodel.execution.auditing.audit import audit
+from leapmodel.identity import trajectory_identity
+from leapmodel.online_curve import read_online_curves
+from leapmodel.rounds import Rounds, read_rounds
+from leapmodel.versions import read_versions
+
+SET = Path(__file__).parents[2] / "traces" / "measured" / "online"
+METHODS = ("retrain",)
+RECORDS = {
+    **{method: SET / f"{method}.rounds.parquet" for method in METHODS},
+    **{run: SET / "offline" / f"{run}.rounds.parquet" for run in ("sequential", "trained-k3")},
+}
+
+
+@pytest.fixture(scope="module")
+def records() -> dict[str, Rounds]:
+    return {run: read_rounds(path) for run, path in RECORDS.items()}
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return read_online_curves(SET)
+
+
+@pytest.mark.parametrize("run", RECORDS)
+def test_every_commit_is_the_targets_own(records, run: str):
+    found = audit(records[run])
+    assert found.violations == ()
+    assert found.counts["commits"] > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ten_batches_are_each_served_by_the_version_before(records, method: str):
+    for arm in (records[method].speculative, records[method].sequential):
+        assert arm.frame["task"].nunique() == 250
+        assert arm.frame.groupby("batch")["task"].nunique().tolist() == [25] * 10
+    frame = records[method].speculative.frame
+    assert (frame["draft"] == "version " + frame["batch"].astype(str)).all()
+    assert frame["depth"].max() == 3
+    online = records[method].metadata["online"]
+    assert (online["method"], online["swap"]) == (method, "merged")
+    versions = read_versions(SET / f"{method}.versions.json")
+    assert [version.adapter for version in versions[:2]] == [None, "version-01"]
+    assert len(versions) == 11
+
+
+def test_retraining_learns_from_all_that_was_committed(records):
+    pairs = [version.pairs for version in read_versions(SET / "retrain.versions.json")]
+    steps = int(records["retrain"].sequential.frame["committed"].sum())
+    assert pairs == sorted(pairs)
+    assert abs(pairs[-1] - steps) < 0.05 * steps
+
+
+@pytest.mark.parametrize("run", RECORDS)
+def test_the_rounds_account_for_the_time(records, run: str):
+    parts = records[run].decomposition()
+    assert (records[run].frame["residual_s"] >= 0).all()
+    assert (parts["residual_s"] / parts["wall_s"] < 0.02).all()
+    assert (parts["wall_over_clock"] - 1).abs().max() < 0.01
+
+
+def test_the_target_takes_its_own_way_whoever_drafts(records):
+    table = trajectory_identity({method: records[method] for method in METHODS}).table
+    assert (table["identical"] == 1).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_draft_gets_better_and_pays(curves, method: str):
+    table, last = curves[method].table, curves[method].last
+    assert len(table) == 10
+    assert last.agreement > table["agreement"][0] + 0.15
+    assert table["speedup"][0] < 1
+    assert table["speedup"][5:].mean() > table["speedup"][0] + 0.1
+
+
+def test_no_place_on_the_machine_is_named():
+    text = (SET / "about.json").read_text() + (SET / "commands.jsonl").read_text()
+    assert {"collect", "online", "audit"} <= {
+        json.loads(line)["command"].split()[1]
+        for line in (SET / "commands.jsonl").read_text().splitlines()
+    }
+    for place in ("/root/", "/home/", "/tmp/"):
+        assert place not in text
