@@ -15,7 +15,7 @@ def code_cells(path):
 
 
 def test_they_stand_in_a_readers_order():
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06", "07"]
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(1, 9)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
