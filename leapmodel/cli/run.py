@@ -213,9 +213,9 @@ def _spent(rounds: Rounds, arm: Arm) -> str:
     if (rate := rounds.ms_per_token().get(arm)) is not None:
         tokens = rounds.completion_tokens().loc[arm]
         asked = tokens["used"] + tokens["cancelled"]
-        lines.append(
-            f"  {rate:.1f} ms a token; {asked:,.0f} tokens of the target,"
-            f" {tokens['cancelled'] / asked:.1%} of them cancelled; {tokens['draft']:,.0f} of the"
-            " draft"
-        )
+        line = f"  {rate:.1f} ms a token; {asked:,.0f} tokens of the target"
+        if arm == "speculative":
+            line += f", {tokens['cancelled'] / asked:.1%} of them cancelled"
+            line += f"; {tokens['draft']:,.0f} of the draft"
+        lines.append(line)
     return "\n".join(lines)
