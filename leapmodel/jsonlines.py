@@ -1,4 +1,4 @@
-"""Read JSON Lines one record at a time, and say exactly which line is not one.
+"""Read JSON: a file of one value, or JSON Lines record by record, saying which line is not one.
 
 Files compressed with gzip are read as they are.
 """
@@ -245,3 +245,20 @@ def _without_half_pairs(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_half_pairs(k): _without_half_pairs(v) for k, v in value.items()}
     return value
+
+
+def read_json(path: str | Path, *, kind: str, shape: str) -> Any:
+    """Return what a file of one JSON value holds.
+
+    Raises
+    ------
+    DataError
+        If it can't be read, naming the ``kind`` of file that is expected, or is no JSON, naming the
+        ``shape``.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(path, expected=kind, found=str(error.strerror)) from None
+    except (ValueError, RecursionError):
+        raise DataError(path, expected=shape, found="something else") from None

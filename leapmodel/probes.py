@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.jsonlines import read_json
 
 PROBE_KIND = "probe"
 FORMAT_VERSION = 1
@@ -115,12 +115,7 @@ def read_probe(path: str | Path) -> Probe:
         If it is missing or not a probe file, or if it times the target with several requests at
         once but not with one alone, which the others are compared with.
     """
-    try:
-        said = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(path, expected="a probe file", found=str(error.strerror)) from None
-    except (ValueError, RecursionError):
-        raise DataError(path, expected="a JSON object", found="something else") from None
+    said = read_json(path, kind="a probe file", shape="a JSON object")
     kind = said.get("leapmodel") if isinstance(said, dict) else None
     if kind != PROBE_KIND:
         raise DataError(path, expected="a probe file", found=shown(kind))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from leapmodel.atomic import write_json
 from leapmodel.errors import DataError, shown
+from leapmodel.jsonlines import read_json
 
 VERSIONS_NAME = "versions.json"
 VERSIONS_ENDING = f".{VERSIONS_NAME}"
@@ -55,12 +55,7 @@ def read_versions(path: str | Path) -> list[Version]:
     DataError
         If it is missing or something else, naming the version and its field.
     """
-    try:
-        said = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(path, expected="a list of versions", found=str(error.strerror)) from None
-    except (ValueError, RecursionError):
-        raise DataError(path, expected="a JSON array", found="something else") from None
+    said = read_json(path, kind="a list of versions", shape="a JSON array")
     if not isinstance(said, list):
         raise DataError(path, expected="a JSON array of versions", found=shown(said))
     return [_version(path, number, one) for number, one in enumerate(said)]
