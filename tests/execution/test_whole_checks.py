@@ -146,6 +146,76 @@ def test_metadata_that_do_not_name_both_arms(tmp_path, rounds, arms):
     assert falsify(tmp_path, rounds, lambda rows: without(rows, 0, "sequential"), arms=arms).passed
 
 
+# ------------------------------------------------------------------ tasks
+
+
+SKIPPED = "rounds: expected some, as the metadata list this task before others that have them"
+
+
+@pytest.mark.parametrize("arm", ["sequential", "speculative"])
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_task_that_was_skipped(tmp_path, rounds, arm, at):
+    names = rounds.task_names
+    alone = rounds.arm(arm)
+    found = falsify(tmp_path, alone, lambda rows: without(rows, at, arm), tasks=names)
+    assert [str(violation) for violation in found.violations] == [
+        f"task {names[at]}, run 0, {arm}: {SKIPPED}, found none"
+    ]
+
+
+def test_a_task_that_both_arms_skipped(tmp_path, rounds):
+    names = rounds.task_names
+
+    def change(rows):
+        return [row for row in as_recorded(rows) if row["task"] != names[3]]
+
+    found = falsify(tmp_path, rounds, change, tasks=names)
+    assert places(found) == [(names[3], 0, arm, None) for arm in ("sequential", "speculative")]
+
+
+def test_a_missing_arm_is_named_once(tmp_path, rounds):
+    found = falsify(
+        tmp_path,
+        rounds,
+        lambda rows: without(as_recorded(rows), 2, "speculative"),
+        tasks=rounds.task_names,
+    )
+    assert places(found) == [(rounds.task_names[2], 0, "speculative", None)]
+
+
+def test_tasks_that_are_still_to_come(tmp_path, rounds):
+    later = [*rounds.task_names, "one more", "and another"]
+    assert falsify(tmp_path, rounds, tasks=later).passed
+    # --limit may grow: the list is that of the beginning
+    assert falsify(tmp_path, rounds, tasks=rounds.task_names[:4]).passed
+
+
+def test_an_earlier_pass_that_lacks_its_last_task(tmp_path, twice):
+    names = twice.task_names
+
+    def change(run):
+        return lambda rows: without(without(rows, -1, "sequential", run), -1, "speculative", run)
+
+    found = falsify(tmp_path, twice, change(0), tasks=names)
+    assert places(found) == [(names[-1], 0, arm, None) for arm in ("sequential", "speculative")]
+    assert falsify(tmp_path, twice, change(1), tasks=names).passed
+
+
+@pytest.mark.parametrize("tasks", ["all", [1], {"a": 1}])
+def test_a_list_of_tasks_that_is_none(tmp_path, rounds, tasks):
+    found = falsify(tmp_path, rounds, tasks=tasks)
+    assert whats(found) == ["tasks in the metadata"]
+
+
+def test_of_several_at_a_time_any_may_begin(tmp_path, rounds):
+    alone = rounds.sequential
+
+    def change(rows):
+        return without(rows, 5, "sequential")
+
+    assert falsify(tmp_path, alone, change, tasks=rounds.task_names, concurrency=4).passed
+
+
 # ------------------------------------------------------------------ copies
 
 

@@ -27,7 +27,12 @@ def whole_record(rounds: Rounds) -> Iterator[Violation]:
     yield from _depths(rounds)
     for name in ("clock_s", "started_s"):
         yield from _missing(rounds.frame, name)
-    yield from _missing_arms(rounds)
+    skipped = list(_skipped_tasks(rounds))
+    yield from skipped
+    named = {(one.task, one.run, one.arm) for one in skipped}
+    for missing in _missing_arms(rounds):
+        if (missing.task, missing.run, missing.arm) not in named:
+            yield missing
     yield from _copied(rounds.frame)
 
 
@@ -73,6 +78,31 @@ def _missing(frame: pd.DataFrame, name: str) -> Iterator[Violation]:
     if not lacks.all():
         for row in frame[lacks].itertuples():
             yield _of_round(row, name, "seconds, as other rounds have", "none")
+
+
+def _skipped_tasks(rounds: Rounds) -> Iterator[Violation]:
+    """Find tasks without rounds whose turn came before that of one with rounds.
+
+    Tasks run in the order in which the metadata list them, so what an unfinished run lacks is at
+    the end of its last pass. Of several at a time any may be the first that has a round.
+    """
+    listed = rounds.metadata.get("tasks")
+    if listed is None:
+        return
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        yield _in_metadata("tasks", "a list of names", listed)
+        return
+    in_order = rounds.metadata.get("concurrency", 1) == 1
+    runs = rounds.frame[KEY].drop_duplicates()
+    last_run = runs["run"].max()
+    for (run, arm), of_arm in runs.groupby(["run", "arm"], sort=False):
+        present = set(of_arm["task"])
+        begun = [at for at, name in enumerate(listed) if name in present and in_order]
+        reached = len(listed) if run < last_run else max(begun, default=0)
+        for name in listed[:reached]:
+            if name not in present:
+                expected = "some, as the metadata list this task before others that have them"
+                yield Violation(name, int(str(run)), str(arm), None, "rounds", expected, "none")
 
 
 def _missing_arms(rounds: Rounds) -> Iterator[Violation]:

@@ -39,7 +39,7 @@ FIXED = (
     "online",
 )
 """What must be the same for a run to go on."""
-_OF_ROUNDS = ("arms", "depth", "draft", "mode")
+_OF_ROUNDS = ("arms", "depth", "draft", "mode", "tasks")
 """What is said of rounds and not of the trace, which is one arm of them."""
 
 Journalled = Callable[[Journal], None]
@@ -246,6 +246,7 @@ async def describe_run(plan: Plan) -> dict[str, Any]:
         "version": FORMAT_VERSION,
         "origin": "measured",
         "source": f"the {plan.benchmark.name} benchmark, {len(plan.tasks)} tasks",
+        "tasks": [task.name for task in plan.tasks],
         "target_model": models.target.model,
         "benchmark": about_benchmark(plan.benchmark),
         **({} if plan.split is None else {"split": plan.split}),
