@@ -17,7 +17,6 @@ from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record, refuse_others
 from leapmodel.execution.training.pairs import pairs_from_rounds, write_pairs
-from leapmodel.rounds import read_rounds
 
 PAIRS_NAME = "pairs.jsonl"
 
@@ -82,7 +81,9 @@ def command(
     refuse_others(Path(output), [PAIRS_NAME])
     journal = run_to_end(work())
     report(journal, output)
-    rounds = read_rounds(Path(output) / ROUNDS_NAME)
+    if not journal.rows:
+        return
+    rounds = journal.rounds()
     if rounds.committed["action"].notna().any():
         pairs = pairs_from_rounds(rounds, benchmark, arm="sequential")
         write_pairs(pairs, Path(output) / PAIRS_NAME)

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
-import pandas as pd
 
 from leapmodel.benchmarks import Split
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, benchmark_options
@@ -181,10 +180,9 @@ class Shown:
 
 def report(journal: Journal, output: str) -> None:
     """Say what was recorded, arm by arm, and where the time went (App. H)."""
-    recorded = [row for rows in journal.rows.values() for row in rows]
-    if not recorded:
+    if not journal.rows:
         return
-    measured = Rounds.from_frame(pd.DataFrame(recorded))
+    measured = journal.rounds()
     for arm in ARMS:
         of_arm = {key: rows for key, rows in journal.rows.items() if key[2] == arm}
         if not of_arm:

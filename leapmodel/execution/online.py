@@ -21,8 +21,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
-
 from leapmodel.actions import same_action
 from leapmodel.benchmarks import Benchmark, Task
 from leapmodel.benchmarks.interface import tasks_sha256
@@ -46,7 +44,6 @@ from leapmodel.execution.records.recording import (
 from leapmodel.execution.swapping import Swap, retire_version, serve_version
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
-from leapmodel.rounds import Rounds
 from leapmodel.versions import VERSIONS_NAME, Version, read_versions, write_versions
 
 Method = Literal["retrain", "continual"]
@@ -235,8 +232,9 @@ def committed_pairs(
     benchmark: Benchmark, tasks: Sequence[Task], journal: Journal, run: int
 ) -> Pairs:
     """Return what the target committed in the speculative arm, each with its context."""
-    rows = [row for task in tasks for row in journal.rows.get((task.name, run, "speculative"), [])]
-    return pairs_from_rounds(Rounds.from_frame(pd.DataFrame(rows)), benchmark, arm="speculative")
+    rounds, names = journal.rounds(), {task.name for task in tasks}
+    served = rounds.where((rounds.frame["run"] == run) & rounds.frame["task"].isin(names))
+    return pairs_from_rounds(served, benchmark, arm="speculative")
 
 
 async def _update(

@@ -15,10 +15,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import pandas as pd
+
 from leapmodel.errors import UsageError
 from leapmodel.execution.records.record import Round
 from leapmodel.execution.records.settings import first_difference, shown_apart
 from leapmodel.execution.records.written import Key, checked_rows, read_written
+from leapmodel.rounds import Rounds
 
 
 class Journal:
@@ -93,6 +96,17 @@ class Journal:
         row = {**finished.to_row(), **extra}
         self._append(row)
         self.rows[finished.task, finished.run, finished.arm].append(row)
+
+    def rounds(self) -> Rounds:
+        """Return what stands in it, the rounds of a run of a task together.
+
+        Raises
+        ------
+        DataError
+            If there is no round.
+        """
+        recorded = [row for rows in self.rows.values() for row in rows]
+        return Rounds.from_frame(pd.DataFrame(recorded), self.metadata, source=str(self.path))
 
     def _append(self, line: Mapping[str, Any]) -> None:
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
