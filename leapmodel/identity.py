@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, resampled_sums
+from leapmodel.configurations import configurations
 from leapmodel.errors import DataError
-from leapmodel.rounds import Rounds, configurations, named_rounds
+from leapmodel.rounds import Rounds, named_rounds
 
 Decisions = Sequence[str | None]
 

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.acceptance import PooledAcceptance
+from leapmodel.configurations import configurations
 from leapmodel.draft import Draft, DraftCost, require_known, stated_cost
 from leapmodel.errors import DataError, UsageError
 from leapmodel.hits import HitCounts
 from leapmodel.measurement import calls_by_position
-from leapmodel.rounds import Rounds, configurations
+from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace
 
 FEW_CALLS = 30

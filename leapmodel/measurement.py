@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from leapmodel.configurations import Configuration, configurations
 from leapmodel.errors import DataError
-from leapmodel.rounds import Configuration, Rounds, configurations
+from leapmodel.rounds import Rounds
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 

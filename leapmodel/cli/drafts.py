@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leapmodel.cli.options import parse_numbers, report_dropped
+from leapmodel.configurations import configurations
 from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
 from leapmodel.errors import DataError, UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.predictions import read_predictions
 from leapmodel.probes import Probe, read_probe
-from leapmodel.rounds import configurations, read_rounds
+from leapmodel.rounds import read_rounds
 from leapmodel.trace import Trace, read_trace
 
 

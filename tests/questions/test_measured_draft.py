@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from leapmodel.configurations import configurations
 from leapmodel.errors import DataError, UsageError
 from leapmodel.measured_draft import FEW_CALLS, draft_from_rounds
 from leapmodel.measurement import calls_by_position
 from leapmodel.predictor import predict
-from leapmodel.rounds import Rounds, configurations
+from leapmodel.rounds import Rounds
 from tests.conftest import random_trace
 from tests.execution.simulated import TALKER, TalkBenchmark, simulate
 
