@@ -86,3 +86,11 @@ def test_what_is_whole_is_not_measured_again(tmp_path: Path, served: list[str]):
     assert served == ["both"]
     assert audited(again) == RECORDS
     assert len(again.ran) == len(RECORDS)
+
+
+def test_what_predicts_a_run_is_there_before_it(tmp_path: Path, served: list[str]):
+    commands = Scripted()
+    measure(tmp_path, commands)
+    kinds = [said[0] for said in commands.ran if said[0] != "audit"]
+    known = ["agreement", "probe"]
+    assert kinds == ["run", *known, "run", "run", *known, "run"]

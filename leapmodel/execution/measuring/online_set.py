@@ -47,9 +47,10 @@ def measure_online(
     heldout: int | None,
     batches: int,
     depth: int,
+    methods: Sequence[str] = METHODS,
     quick: bool = False,
 ) -> None:
-    """Make the sequential arm and both streams, or what is missing of them.
+    """Make the streams, each with both arms, or what is missing of them.
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ def measure_online(
     tasks, heldout : int or None
         Training tasks in the stream, and test tasks each version is scored on; None for all.
     batches, depth : int
+    methods : sequence of str, default both
+        The last version of the first one is what is measured on the test tasks.
     quick : bool, default False
         With barely trained weights.
 
@@ -78,7 +81,7 @@ def measure_online(
                 "--resume", "-o", str(places.work / "test"),
             )  # fmt: skip
             keep(places.work / "test" / TRACE_NAME, scored_on)
-        for method in METHODS:
+        for method in methods:
             rounds = places.kept / f"{method}{ROUNDS_ENDING}"
             if rounds.exists():
                 continue
@@ -97,8 +100,11 @@ def measure_online(
             versions = places.work / method / VERSIONS_NAME
             shutil.copy(versions, places.kept / f"{method}{VERSIONS_ENDING}")
             keep(places.work / method / ROUNDS_NAME, rounds)
-    _measure_offline(places, weights, commands, heldout_tasks, depth, batches, compiled=not quick)
-    records = [places.kept / f"{method}{ROUNDS_ENDING}" for method in METHODS]
+    learned = places.work / methods[0]
+    _measure_offline(
+        places, learned, weights, commands, heldout_tasks, depth, batches, compiled=not quick
+    )
+    records = [places.kept / f"{method}{ROUNDS_ENDING}" for method in methods]
     for record in records:
         commands.run("audit", str(record))
     commands.run("identity", "--require", *map(str, records))
@@ -106,6 +112,7 @@ def measure_online(
 
 def _measure_offline(
     places: Places,
+    learned: Path,
     weights: Weights,
     commands: Commands,
     tasks: Sequence[str],
@@ -118,9 +125,9 @@ def _measure_offline(
 
     It is what a draft would be that was trained before it was deployed.
     """
-    draft = places.work / "retrain" / f"version-{batches:02d}"
+    draft = learned / f"version-{batches:02d}"
     pair = Pair("offline", DRAFT, (Run("trained", depth),))
-    taught_on = places.work / "retrain" / TRACE_NAME
+    taught_on = learned / TRACE_NAME
     models = (weights.target, draft)
     measure_pair(places, pair, models, commands, tasks, taught_on, compiled=compiled)
     commands.run("validate", str(places.kept))
@@ -134,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", required=True, type=Path, help="what is kept")
     parser.add_argument("--work", type=Path, help="adapters and journals (default: the cache)")
     parser.add_argument("--smoke", action="store_true", help="4 tasks in 2 batches")
+    parser.add_argument("--only", choices=METHODS, help="one stream alone")
     options = parser.parse_args(arguments)
     work = options.work or cache_folder() / ("online-smoke" if options.smoke else "online-set")
     smoke = options.smoke
@@ -144,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             heldout=3 if smoke else None,
             batches=2 if smoke else 10,
             depth=2 if smoke else 3,
+            methods=METHODS if options.only is None else (options.only,),
             quick=smoke,
         )
 

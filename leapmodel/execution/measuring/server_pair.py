@@ -126,11 +126,7 @@ def _measure_served(
         name = f"{run.draft}-k{run.depth}"
         called = run.draft if run.draft == "target-direct" else f"{run.draft} {pair.base}"
         draft = [*draft_options(run.draft, servers), "--draft-name", called]
-        if not (kept / f"{name}{ROUNDS_ENDING}").exists():
-            commands.run("run", *target, *draft, "--arm", "speculative",
-                         "--k", str(run.depth), *tasks, "--resume",
-                         "-o", str(work / name))  # fmt: skip
-            keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
+        # What predicts a run is there before it.
         predictions = kept / f"{run.draft}{PREDICTIONS_ENDING}"
         commands.run("agreement", str(trace), *draft, "--train-trace",
                      str(taught_on), "-o", str(predictions),
@@ -139,6 +135,11 @@ def _measure_served(
         commands.run("probe", str(trace), *target, *draft, "--k", str(deepest),
                      "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
                      "-o", str(probed), unless=probed)  # fmt: skip
+        if not (kept / f"{name}{ROUNDS_ENDING}").exists():
+            commands.run("run", *target, *draft, "--arm", "speculative",
+                         "--k", str(run.depth), *tasks, "--resume",
+                         "-o", str(work / name))  # fmt: skip
+            keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")
 
 
 def draft_options(kind: str, servers: Servers) -> list[str]:
