@@ -18,7 +18,7 @@ def wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
     Parameters
     ----------
     replay : ReplaySums
-        Says how many proposals rounds make: one that makes j verifies j + 1 contexts at once.
+        Says how many contexts rounds verify at once.
     slowdown : sequence of float or None
         The target's time per token with 1, 2, … requests at once, over that of one alone. Beyond
         the last of them the last stands. None and empty are assumption (b): no slowdown.
@@ -39,9 +39,8 @@ def wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
         raise UsageError(
             f"slowdown: expected numbers above 0, the first 1, found {shown(list(slowdown))}"
         )
-    made = np.nan_to_num(replay.proposal_rates)  # shape (depths, positions)
-    least = np.column_stack([np.ones(len(made)), made])
-    exactly = least - np.column_stack([made, np.zeros(len(made))])
+    least = replay.request_rates
+    exactly = least - np.column_stack([least[:, 1:], np.zeros(len(least))])
     at = np.minimum(np.arange(exactly.shape[1]), len(factors) - 1)
     weighted: Floats = exactly @ factors[at]
     return weighted

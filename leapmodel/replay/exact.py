@@ -102,8 +102,8 @@ def exact_replay(
         return cumulative[depth_index, deepest + 1 + lengths - remaining]
 
     shape = (len(depths), deepest)
-    hits, proposals, reached = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    bonus_lost, requests = np.zeros(len(depths)), np.zeros(len(depths))
+    hits, proposals, reached, further = (np.zeros(shape) for _ in range(4))
+    bonus_lost = np.zeros(len(depths))
     rounds, calls, rejected = (np.zeros((len(depths), len(lengths))) for _ in range(3))
     for d, k in enumerate(depths.tolist()):
         rounds[d] = rounds_with(d, 1)
@@ -111,13 +111,13 @@ def exact_replay(
             goes_on = rounds_with(d, j + 1)
             is_last = rounds_with(d, j) - goes_on if last_is_proposed else 0.0 * goes_on
             accepted = survival[j] * goes_on + survival[j - 1] * at_last[j] * is_last
+            further[d, j - 1] = n_of_length @ goes_on
             proposals[d, j - 1] = n_of_length @ (goes_on + is_last)
             hits[d, j - 1] = n_of_length @ accepted
             rejected[d] += goes_on + is_last - accepted
             calls[d] += rounds_with(d, j)
             bonus_lost[d] += survival[j - 1] * at_last[j] * (n_of_length @ is_last)
         reached[d, :k] = survival[:k] * proposals[d, :k]
-        requests[d] = n_of_length @ (calls[d] + rounds_with(d, k + 1))
 
     def by_group(by_length: Floats) -> Floats:
         """Return the (depths, lengths) table summed over each group's segments."""
@@ -151,8 +151,8 @@ def exact_replay(
         hits=hits,
         proposals=proposals,
         reached=reached,
+        further_requests=further,
         bonus_lost=bonus_lost,
-        requests=requests,
         target_tool_steps=n_tool_steps - accepted_tool_steps,
     )
 

@@ -42,9 +42,11 @@ class ReplaySums:
     hits, proposals, reached : ndarray, shape (depths, positions)
         Rounds with A >= j; rounds that make a j-th proposal; and those of them that accepted all
         earlier ones.
-    bonus_lost, requests, target_tool_steps : ndarray, shape (depths,)
-        Rounds whose accepted prefix ended the segment; verification requests issued; tool steps
-        run by the target.
+    further_requests : ndarray, shape (depths, positions)
+        Rounds that verify a context after the j-th proposal, and so j + 1 contexts or more: the
+        segment goes on there, and the draft has not ended it.
+    bonus_lost, target_tool_steps : ndarray, shape (depths,)
+        Rounds whose accepted prefix ended the segment; tool steps run by the target.
     """
 
     depths: Ints
@@ -62,8 +64,8 @@ class ReplaySums:
     hits: Floats
     proposals: Floats
     reached: Floats
+    further_requests: Floats
     bonus_lost: Floats
-    requests: Floats
     target_tool_steps: Floats
 
     @property
@@ -132,6 +134,17 @@ class ReplaySums:
     def target_tools_per_round(self) -> Floats:
         """Seconds of the target's own tool steps per round over t_gen: g tau of Eq. 1."""
         return self.target_tool_s.sum(axis=0) / (self.total_rounds * self.mean_gen_s)
+
+    @property
+    def requests(self) -> Floats:
+        """Verification requests issued, shape (depths,)."""
+        return self.total_rounds + self.further_requests.sum(axis=1)
+
+    @property
+    def request_rates(self) -> Floats:
+        """Share of rounds that verify 1, 2, … contexts or more, shape (depths, 1 + positions)."""
+        ones = np.ones((len(self.depths), 1))
+        return np.hstack([ones, self.further_requests / self.total_rounds[:, None]])
 
     @property
     def requests_per_step(self) -> Floats:

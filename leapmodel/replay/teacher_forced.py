@@ -233,8 +233,8 @@ def _replay(
         hits=totals.hits,
         proposals=totals.proposals,
         reached=totals.reached,
+        further_requests=totals.further_requests,
         bonus_lost=totals.bonus_lost,
-        requests=totals.requests,
         target_tool_steps=np.count_nonzero(segments.tool_s) - totals.accepted_tool_steps,
     )
     return sums, totals
@@ -248,7 +248,7 @@ class _Totals:
         self.proposals = np.zeros((n_depths, deepest))
         self.reached = np.zeros((n_depths, deepest))
         self.bonus_lost = np.zeros(n_depths)
-        self.requests = np.zeros(n_depths)
+        self.further_requests = np.zeros((n_depths, deepest))
         self.accepted_tool_steps = np.zeros(n_depths)
         self.cancelled_s = np.zeros(n_depths)
         self.request_cost = np.zeros(n_depths)
@@ -307,14 +307,14 @@ class _Chunk:
         stopped: Floats | float = 0.0  # Pr[proposing has stopped]
         maximum = self.gen_s
         wait = self.gen_s.copy()
-        calls, requests, ends_all_hit = np.zeros(n), np.ones(n), np.zeros(n)
+        calls, ends_all_hit = np.zeros(n), np.zeros(n)
         rejected, tools, tool_steps = np.zeros(n), np.zeros(n), np.zeros(n)
         # by depth j a miss at an earlier proposal leaves one more verification to be cancelled
         missed_s, cancelled_s = np.zeros(n), np.zeros(n)
         cost = self.request_cost
         band = np.zeros((deepest + 2, n), order="F")
         band[0] = 1.0
-        made, hits, reached = (np.empty((deepest, n)) for _ in range(3))
+        made, hits, reached, requested = (np.empty((deepest, n)) for _ in range(4))
         called = np.ones(n)
         for j in range(1, deepest + 1):
             goes_on = (self.remaining > j).astype(np.float64)
@@ -347,10 +347,9 @@ class _Chunk:
             all_hit = next_all_hit
             ends_all_hit = ends_all_hit + (called - goes_on) * all_hit
             # the context after this proposal, if the segment goes on and the proposal stands
-            requested = goes_on * (1 - stopped)
-            requests = requests + requested
+            requested[j - 1] = goes_on * (1 - stopped)
             if cost is not None and self.request_cost is not None:
-                cost = cost + requested * self.ahead(self.request_cost, j)
+                cost = cost + requested[j - 1] * self.ahead(self.request_cost, j)
             grown = np.maximum(maximum, self.ahead(self.gen_s, j))
             wait = wait + all_hit * (grown - maximum)
             maximum = grown
@@ -367,7 +366,7 @@ class _Chunk:
                 totals.proposals[d, :j] += made[:j] @ visits
                 totals.reached[d, :j] += reached[:j] @ visits
                 totals.hits[d, :j] += hits[:j] @ visits
-                totals.requests[d] += requests @ visits
+                totals.further_requests[d, :j] += requested[:j] @ visits
                 if cost is not None:
                     totals.cancelled_s[d] += cancelled_s @ visits
                     totals.request_cost[d] += cost @ visits

@@ -168,7 +168,9 @@ def enumerate_replay(
         name: [0.0] * trace.n_groups
         for name in ("rounds", "wait_s", "calls", "proposal_tool_s", "target_tool_s")
     }
-    by_position = {name: [0.0] * depth for name in ("hits", "proposals", "reached")}
+    by_position = {
+        name: [0.0] * depth for name in ("hits", "proposals", "reached", "further_requests")
+    }
     totals = dict.fromkeys(
         (
             "bonus_lost",
@@ -205,6 +207,8 @@ def enumerate_replay(
                     by_position["proposals"][j - 1] += p
                     by_position["hits"][j - 1] += p * (r.accepted >= j)
                     by_position["reached"][j - 1] += p * (r.accepted >= j - 1)
+                for j in range(1, len(r.requested)):
+                    by_position["further_requests"][j - 1] += p
                 totals["steps"] += p * len(r.committed)
                 totals["bonus_lost"] += p * r.lost_bonus
                 totals["requests"] += p * len(r.requested)

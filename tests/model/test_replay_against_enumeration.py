@@ -34,7 +34,7 @@ def assert_equals_enumeration(
         assert_allclose(expected["steps"], segments.n_steps, rtol=1e-12)
         for name in ("rounds", "wait_s", "calls", "proposal_tool_s", "target_tool_s"):
             assert_allclose(getattr(sums, name)[:, d], expected[name], err_msg=name, **CLOSE)
-        for name in ("hits", "proposals", "reached"):
+        for name in ("hits", "proposals", "reached", "further_requests"):
             found = getattr(sums, name)[d]
             assert_allclose(found[:depth], expected[name], err_msg=name, **CLOSE)
             assert (found[depth:] == 0).all()
