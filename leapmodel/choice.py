@@ -22,9 +22,11 @@ from leapmodel.prediction import (
     made_with,
     nearly_as_good,
     plain_values,
+    still_rising,
 )
 from leapmodel.predictor import (
     DEPTHS,
+    OF_THE_WORKLOAD,
     deciding_tasks,
     predict,
     require_trace,
@@ -247,7 +249,8 @@ def choose(
     terminal : {"accepted", "probe"}, default "accepted"
         As for :func:`~leapmodel.predictor.predict`.
     slowdown : sequence of float, optional
-        Of the target with several requests at once, whatever the draft: as for
+        Of the target with several requests at once, whatever the draft (default: that which was
+        timed along with one of them, the first): as for
         :func:`~leapmodel.predictor.predict`.
     prices : Prices, optional
         What tokens cost, to add money.
@@ -288,6 +291,8 @@ def choose(
     asked = check_depths(depths)
     # a draft that is always right replays alike whatever it costs, so once serves all
     perfect = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
+    # It is the target's own, and drafts are to be compared on one target.
+    slowdown = slowdown or next((draft.slowdown for draft in drafts if draft.slowdown), None)
     choices = []
     for draft in drafts:
         prediction = predict(
@@ -318,7 +323,11 @@ def choose(
         advice=tuple(_advice(choices, verdict, int(trace.segment_lengths.max()))),
         warnings=tuple(dict.fromkeys(w for p in predictions for w in p.warnings)),
         conditional_on=tuple(
-            dict.fromkeys(f"{p.draft.name}: {c}" for p in predictions for c in p.conditional_on)
+            dict.fromkeys(
+                condition if condition in OF_THE_WORKLOAD else f"{p.draft.name}: {condition}"
+                for p in predictions
+                for condition in p.conditional_on
+            )
         ),
         seed=seed,
         n_resamples=n_resamples,
@@ -420,6 +429,7 @@ def _advice(choices: Sequence[DraftChoice], verdict: Verdict, longest_segment: i
     if longest_segment == 1:
         return ["There is nothing to gain from any draft: no segment has a second step."]
     advice = nearly_as_good(chosen.prediction, verdict)
+    advice += still_rising(chosen.prediction, verdict)
     hopeless = [c.prediction.draft.name for c in choices if float(c.perfect_at_cost.max()) <= 1.0]
     if hopeless:
         advice.append(

@@ -9,7 +9,7 @@ an independent run (:func:`draft_from_run`), and the rounds of a measured specul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -96,6 +96,9 @@ class Draft:
         What limits the evidence.
     facts : dict
         Numbers behind it (known steps, hits, paired tasks, …).
+    slowdown : tuple of float
+        The target's time per token with 1, 2, … requests at once over that of one alone, if it was
+        timed along with the draft; empty otherwise.
     """
 
     name: str
@@ -106,6 +109,7 @@ class Draft:
     conditional_on: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: dict[str, float | int] = field(default_factory=dict)
+    slowdown: tuple[float, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Draft {self.name}: {self.source}>"
@@ -170,7 +174,7 @@ def stated_draft(
         f"acceptance {said} and {words}, as stated",
         StatedAcceptance(values),
         price,
-        conditional_on=("the acceptance, as stated", f"the draft's {unit} a call, as stated"),
+        conditional_on=("the acceptance, as stated", cost_as(unit, "stated")),
     )
 
 
@@ -220,7 +224,7 @@ def draft_from_predictions(
     timed = np.isfinite(aligned.latency_s)
     if latency_s is not None or cost is not None:
         price, unit = stated_cost(latency_s, cost)
-        conditional.append(f"the draft's {unit} a call, as stated")
+        conditional.append(cost_as(unit, "stated"))
     elif timed.any():
         seconds = np.where(timed, aligned.latency_s, 0.0).sum(axis=0)
         price = DraftCost(
@@ -324,7 +328,7 @@ def draft_from_run(
         run_warnings.append(f"{name}: {trend}")
     if latency_s is not None or cost is not None:
         price, unit = stated_cost(latency_s, cost)
-        conditional.append(f"the draft's {unit} a call, as stated")
+        conditional.append(cost_as(unit, "stated"))
     else:
         price = DraftCost(
             compared.draft_s, compared.target_s, "target steps", measured=True, same_tasks=same
@@ -357,6 +361,34 @@ def stated_cost(latency_s: float | None, cost: float | None) -> tuple[DraftCost,
         raise UsageError(f"the draft's cost: expected a number >= 0, found {value:g}")
     unit: Literal["seconds", "target steps"] = "target steps" if latency_s is None else "seconds"
     return DraftCost(np.array([value]), np.array([1.0]), unit, measured=False), unit
+
+
+def cost_as(unit: str, known: str) -> str:
+    """Return what depends on a call's cost, and how that is known, in words."""
+    return f"the draft's {unit} a call, as {known}"
+
+
+def probed(draft: Draft, slowdown: Sequence[float] = ()) -> Draft:
+    """Return a draft whose cost a call was not stated but timed by ``leapmodel probe``.
+
+    Parameters
+    ----------
+    draft : Draft
+        Built with the probed seconds a call.
+    slowdown : sequence of float, default ()
+        What the probe found of the target.
+
+    Examples
+    --------
+    >>> probed(stated_draft(0.8, latency_s=0.2)).conditional_on
+    ('the acceptance, as stated', "the draft's seconds a call, as probed")
+    """
+    stated = cost_as(draft.cost.unit, "stated")
+    conditions = tuple(
+        cost_as(draft.cost.unit, "probed") if condition == stated else condition
+        for condition in draft.conditional_on
+    )
+    return replace(draft, conditional_on=conditions, slowdown=tuple(slowdown) or draft.slowdown)
 
 
 def _listed(values: Floats) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from leapmodel.acceptance import PooledAcceptance
 from leapmodel.configurations import configurations
-from leapmodel.draft import Draft, DraftCost, require_known, stated_cost
+from leapmodel.draft import Draft, DraftCost, cost_as, require_known, stated_cost
 from leapmodel.errors import DataError, UsageError
 from leapmodel.hits import HitCounts
 from leapmodel.measurement import calls_by_position
@@ -18,6 +18,7 @@ from leapmodel.trace import Trace
 
 FEW_CALLS = 30
 """A round position with fewer calls than this takes the acceptance of the one before."""
+_ROUND = ["task", "run", "arm", "round"]
 OFTEN_INVALID = 0.05
 """From this share of invalid calls on it is said that they cost less than predicted."""
 
@@ -62,7 +63,7 @@ def draft_from_rounds(
     if draft is None and len(drafts) == 1:
         found = [part for _, part in configurations(rounds)]
     if not found:
-        asked = "name one of them" if draft is None else f"not {draft!r}"
+        asked = "name one of them (--draft-name)" if draft is None else f"not {draft!r}"
         raise UsageError(f"the rounds hold the drafts {', '.join(drafts)}: {asked}")
     same = {task for part in found for task in part.task_names} <= set(trace.task_names)
     names = trace.task_names if same else rounds.task_names
@@ -89,7 +90,7 @@ def draft_from_rounds(
     conditional: list[str] = []
     if latency_s is not None or cost is not None:
         price, unit = stated_cost(latency_s, cost)
-        conditional.append(f"the draft's {unit} a call, as stated")
+        conditional.append(cost_as(unit, "stated"))
     else:
         by_task = pd.concat([part.frame for part in found]).groupby("task")["draft_model_s"].sum()
         spent = by_task.reindex(names).fillna(0.0).to_numpy(np.float64)
@@ -102,7 +103,62 @@ def draft_from_rounds(
         conditional_on=tuple(conditional),
         warnings=_stops_early(found, label),
         facts=facts,
+        slowdown=measured_slowdown(found, _time_alone(rounds, trace if same else None)),
     )
+
+
+def _time_alone(rounds: Rounds, trace: Trace | None) -> float | None:
+    """Return the target's milliseconds per token without any other request, if they are known.
+
+    Those of the sequential arm; else of rounds with one verification; else of the trace.
+    """
+    for one in (rounds.sequential, rounds.speculative):
+        if (rate := one.ms_per_token(alone=True)) and _answers(one, 1) >= FEW_CALLS:
+            return next(iter(rate.values()))
+    if trace is None or "completion_tokens" not in trace.frame:
+        return None
+    tokens = trace.frame["completion_tokens"].to_numpy(float)
+    told = tokens > 0
+    return float(1000 * trace.gen_s[told].sum() / tokens[told].sum()) if told.any() else None
+
+
+def measured_slowdown(parts: Sequence[Rounds], alone: float | None) -> tuple[float, ...]:
+    """Return the target's time per token in rounds of 1, 2, … verifications, over that of one.
+
+    Parameters
+    ----------
+    parts : sequence of Rounds
+        Speculative ones.
+    alone : float or None
+        Milliseconds per token without any other request.
+
+    Returns
+    -------
+    tuple of float
+        A number of verifications with few answers takes the factor of the one before; empty if
+        tokens were not counted.
+    """
+    if not alone:
+        return ()
+    factors = [1.0]
+    widest = max(int(part.frame["verifications"].map(len).max()) for part in parts)
+    for width in range(2, widest + 1):
+        sums = np.sum([_spent(part, width) for part in parts], axis=0)
+        seconds, tokens, answers = sums
+        enough = answers >= FEW_CALLS and tokens > 0
+        factors.append(float(1000 * seconds / tokens / alone) if enough else factors[-1])
+    return tuple(factors) if len(factors) > 1 else ()
+
+
+def _spent(rounds: Rounds, width: int) -> tuple[float, float, int]:
+    """Return seconds, tokens and number of the answers used of rounds this wide."""
+    wide = rounds.frame.loc[rounds.frame["verifications"].map(len) == width, _ROUND]
+    used = rounds.committed.dropna(subset=["completion_tokens"]).merge(wide, on=_ROUND)
+    return float(used["gen_s"].sum()), float(used["completion_tokens"].sum()), len(used)
+
+
+def _answers(rounds: Rounds, width: int) -> int:
+    return _spent(rounds, width)[2]
 
 
 def _stops_early(parts: Sequence[Rounds], name: str) -> tuple[str, ...]:

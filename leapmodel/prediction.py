@@ -97,7 +97,7 @@ class Prediction:
     @property
     def advice(self) -> tuple[str, ...]:
         """Sentences beside the verdict."""
-        return tuple(nearly_as_good(self, self.verdict))
+        return (*nearly_as_good(self, self.verdict), *still_rising(self, self.verdict))
 
     @property
     def depths(self) -> Ints:
@@ -316,6 +316,16 @@ def nearly_as_good(prediction: Prediction, verdict: Verdict) -> list[str]:
         f"Nearly as good: k = {p.depths[at]} ({p.speedup[at]:.2f}x) with {asked[at]:.2f} instead of"
         f" {asked[best]:.2f} verification requests per committed step."
     ]
+
+
+def still_rising(prediction: Prediction, verdict: Verdict) -> list[str]:
+    """Say that deeper ones were not tried, if the deepest that was is clearly the best."""
+    p = prediction
+    if len(p.depths) < 2 or verdict.depth != p.depths[-1] or verdict.speedup <= 1:
+        return []
+    if p.speedup[-1] - p.speedup[-2] < NEARLY_AS_GOOD:
+        return []
+    return [f"k = {verdict.depth} is the largest depth tried, and the speedup still rises there."]
 
 
 def made_with(seed: int, n_resamples: int) -> dict[str, Any]:

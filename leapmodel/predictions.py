@@ -134,7 +134,7 @@ class Predictions:
             return self
         listed = f"{self._source} holds the drafts {', '.join(names)}"
         if draft is None:
-            raise UsageError(f"{listed}: name one of them")
+            raise UsageError(f"{listed}: name one of them (--draft-name)")
         if draft not in names:
             near = difflib.get_close_matches(draft, names, n=1)
             raise UsageError(

@@ -23,6 +23,11 @@ from leapmodel.verdict import Unknown, give_verdict
 
 DEPTHS = range(1, 7)
 """The depths that are looked at unless somebody says otherwise."""
+NOT_SLOWED = "k + 1 requests at once taking no longer than one (leapmodel probe times them)"
+SLOWED = "the target's time per token with several requests at once, as it was timed"
+TOOLS_ARE_SAFE = "every tool being safe to run in a copy (none is named as a boundary tool)"
+OF_THE_WORKLOAD = (NOT_SLOWED, SLOWED, TOOLS_ARE_SAFE)
+"""What is taken for granted of the target and of its tools, whatever the draft."""
 
 
 def predict(
@@ -49,8 +54,9 @@ def predict(
         How a segment's last step is decided.
     slowdown : sequence of float, optional
         The target's time per token with 1, 2, … requests at once, over that of one alone, as a
-        probe measures it (:attr:`leapmodel.probes.Probe.slowdown`). Default: none, which is
-        assumption (b) of Sec. 3.2; every wait of a round is then that of its steps alone.
+        probe measures it (:attr:`leapmodel.probes.Probe.slowdown`). Default: the draft's, where it
+        was timed along with it; else none, which is assumption (b) of Sec. 3.2: every wait of a
+        round is then that of its steps alone. ``[1.0]`` is that assumption, whatever was timed.
     n_resamples : int, default 10,000
         Bootstrap resamples of whole tasks.
     seed : int, default 0
@@ -84,6 +90,7 @@ def predict(
     replay = draft.acceptance.replay(segments, checked, terminal)
     mean_gen_s = replay.mean_gen_s
     call_s = draft.cost.seconds(mean_gen_s)
+    slowdown = tuple(slowdown or draft.slowdown)
     runs_tool = trace.tool_s > 0
     resamples = None
     n_tasks = deciding_tasks(trace, draft)
@@ -101,9 +108,9 @@ def predict(
     replay = replace(replay, wait_s=replay.wait_s * factor)
     point = speedups(replay, call_s)
     bounds = _bounds(draft, trace, checked, terminal, call_s, slowdown)
-    conditional_on = draft.conditional_on
-    if slowdown:
-        conditional_on = (*conditional_on, "the target's time per token under concurrency")
+    conditional_on = (*draft.conditional_on, SLOWED if slowdown else NOT_SLOWED)
+    if not trace.metadata.get("boundary_tools"):
+        conditional_on += (TOOLS_ARE_SAFE,)
     best = int(np.argmax(point))
     ci95 = None
     if resamples is not None:
@@ -135,7 +142,7 @@ def predict(
         runs_of_task=sum_by_task(trace, trace.run_starts_mask),
         seed=seed,
         n_resamples=n_resamples,
-        slowdown=tuple(slowdown) if slowdown else None,
+        slowdown=slowdown or None,
     )
 
 

@@ -67,15 +67,21 @@ class Verdict:
 
     @property
     def title(self) -> str:
-        """The decision, with its condition if it has one."""
-        stated = self.conditional_on and self.decision in ("deploy", "pilot first")
-        return f"{self.decision}, if what was stated holds" if stated else self.decision
+        """The decision, and whether it rests on what a person stated."""
+        positive = self.decision in ("deploy", "pilot first")
+        if positive and self._on_what_was_stated:
+            return f"{self.decision}, if what was stated holds"
+        return self.decision
+
+    @property
+    def _on_what_was_stated(self) -> bool:
+        return any(condition.endswith("as stated") for condition in self.conditional_on)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values for JSON."""
         return {
             "decision": self.decision,
-            "conditional": bool(self.conditional_on),
+            "conditional": self._on_what_was_stated,
             "draft": self.draft,
             "depth": self.depth,
             "speedup": self.speedup,

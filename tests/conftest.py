@@ -86,3 +86,19 @@ def shared_traces() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the real logs in ../shared/traces, which are not here")
     return folder
+
+
+def steady_trace(tasks: int, steps: int) -> Trace:
+    """Tasks of steps of one second each."""
+    names = [f"t{i:02d}" for i in range(tasks)]
+    return Trace.from_frame(
+        pd.DataFrame(
+            {
+                "task": np.repeat(names, steps),
+                "step": np.tile(np.arange(steps), tasks),
+                "segment": 0,
+                "gen_s": 1.0,
+                "action": "ls({})",
+            }
+        )
+    )

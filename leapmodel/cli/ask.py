@@ -9,7 +9,7 @@ import click
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from leapmodel.choice import Choice, choose
-from leapmodel.cli.drafts import parse_draft, probed_slowdown
+from leapmodel.cli.drafts import parse_draft, uses_evidence_trace
 from leapmodel.cli.options import open_trace, parse_depths, parse_numbers, question_options
 from leapmodel.cli.progress import progress
 from leapmodel.draft import Draft, Pool, draft_from_predictions
@@ -54,7 +54,8 @@ def choice_options(function: F) -> F:
             "--probe",
             type=click.Path(),
             help="Take the target's slowdown with requests at once, which every draft meets, from a"
-            " file of leapmodel probe. Default: the first such file named as a COST, if any.",
+            " file of leapmodel probe. Default: the first such file named as a COST, or what the"
+            " first rounds named as a draft have measured, if any.",
         ),
         click.option(
             "--draft",
@@ -94,7 +95,10 @@ def ask_choice(
         raise UsageError(f"--half-width: expected a number above 0, found {half_width}")
     ks = parse_depths(depths)
     price_list = None if prices is None else _parse_prices(prices)
-    slowdown = probed_slowdown(specs) if probe is None else read_probe(probe).slowdown
+    if evidence_trace is not None and not uses_evidence_trace(specs):
+        what = "the drafts that are learned from TRACE" if not specs else "the drafts named"
+        raise UsageError(f"--evidence-trace says nothing about {what}")
+    slowdown = None if probe is None else read_probe(probe).slowdown
     workload = open_trace(trace, lenient, boundary_tools, winsorize)
     of = None if evidence_trace is None else open_trace(evidence_trace, lenient, boundary_tools)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -57,7 +57,7 @@ def _show(about: Description, name: str) -> None:
         ("steps per segment L, mean", figure(about.steps_per_segment["mean"])),
         ("step time t_gen, mean", seconds(about.gen_s["mean"])),
         ("step time CV", figure(about.gen_s["cv"], 3)),
-        ("tool share f (steps that run a tool)", figure(about.tool_step_share, 3)),
+        ("tool share f (steps with tool time)", figure(about.tool_step_share, 3)),
         ("tool cost tau (their tool time / t_gen)", figure(about.tool_cost, 3)),
         ("tool time / all time", figure(about.tool_time_share, 3)),
         *(

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from leapmodel.cli.options import parse_numbers, report_dropped
 from leapmodel.configurations import configurations
-from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
+from leapmodel.draft import (
+    Draft,
+    Pool,
+    draft_from_predictions,
+    draft_from_run,
+    probed,
+    stated_draft,
+)
 from leapmodel.errors import DataError, UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_draft import draft_from_rounds
@@ -44,6 +51,14 @@ def parse_draft(
     DataError
         If the file is not right.
     """
+    probe = _split(spec)[2].probe
+    drafts = _parsed(spec, trace, pool, depth, lenient, evidence_trace)
+    return drafts if probe is None else [probed(draft, probe.slowdown) for draft in drafts]
+
+
+def _parsed(
+    spec: str, trace: Trace, pool: Pool, depth: int, lenient: bool, evidence_trace: Trace | None
+) -> list[Draft]:
     name, body, (latency_s, cost, _) = _split(spec)
     if not body:
         raise UsageError(f"--draft: expected NAME=FILE or NAME=ACCEPTANCE@COST, found {spec!r}")
@@ -110,13 +125,10 @@ class _Cost(NamedTuple):
     probe: Probe | None = None
 
 
-def probed_slowdown(specs: Sequence[str]) -> tuple[float, ...] | None:
-    """Return the target's slowdown from the first probe that a ``--draft`` names as its cost.
-
-    It is the target's own, whatever the draft; None if there is no such probe.
-    """
-    probes = [_split(spec)[2].probe for spec in specs]
-    return next((probe.slowdown for probe in probes if probe is not None), None)
+def uses_evidence_trace(specs: Sequence[str]) -> bool:
+    """Return whether a ``--draft`` names a file that belongs to a trace: predictions or a run."""
+    bodies = [_split(spec)[1] for spec in specs]
+    return any(Path(body).exists() and _kind(body) != "rounds" for body in bodies)
 
 
 def _split(spec: str) -> tuple[str, str, _Cost]:

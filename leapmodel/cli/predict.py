@@ -31,7 +31,14 @@ from leapmodel.cli.screen import (
     show_verdict,
 )
 from leapmodel.cli.sketch import interval_line
-from leapmodel.draft import Draft, Pool, draft_from_predictions, draft_from_run, stated_draft
+from leapmodel.draft import (
+    Draft,
+    Pool,
+    draft_from_predictions,
+    draft_from_run,
+    probed,
+    stated_draft,
+)
 from leapmodel.errors import UsageError
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.prediction import Prediction
@@ -121,10 +128,9 @@ def command(
     stated = [option for option, value in costs.items() if value is not None]
     if len(stated) > 1:
         raise UsageError(f"expected one of {', '.join(costs)}; found {' and '.join(stated)}")
-    slowdown = None
-    if probe is not None:
-        probed = read_probe(probe)
-        draft_latency, slowdown = probed.draft_latency_s, probed.slowdown
+    timed = None if probe is None else read_probe(probe)
+    if timed is not None:
+        draft_latency = timed.draft_latency_s
     numbers = None if acceptance is None else parse_numbers(acceptance, "--acceptance")
     if numbers is not None and draft_latency is None and draft_cost is None:
         raise UsageError("--acceptance needs --draft-latency SECONDS (or --draft-cost D)")
@@ -171,13 +177,14 @@ def command(
             evidence_trace=of,
             name=Path(draft_run).stem,
         )
+    if timed is not None:
+        draft = probed(draft, timed.slowdown)
     with Console(stderr=True).status("replaying and resampling"):  # nothing when piped
         answer = predict(
             workload,
             draft,
             ks,
             terminal=terminal,
-            slowdown=slowdown,
             n_resamples=resamples,
             seed=seed,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from leapmodel.cli import main
 from leapmodel.predictions import Predictions, write_predictions
+from leapmodel.predictor import SLOWED
 from leapmodel.rounds import Rounds, read_rounds, write_rounds
 from leapmodel.trace import read_trace, write_trace
 from tests.execution.simulated import simulate
@@ -146,7 +148,15 @@ def test_a_probe_says_what_drafts_cost_and_how_the_target_slows_down(folder: Pat
     page = folder / "page.html"
     asked = ["--draft", f"0.8@{slow}", "-o", page]
     assert leapmodel("report", folder / "trace.parquet", *asked).exit_code == 0
-    assert "time per token under concurrency" in page.read_text()
+    assert SLOWED in html.unescape(page.read_text())
+
+
+def test_an_evidence_trace_that_nothing_uses_is_refused(folder: Path):
+    trace = folder / "trace.parquet"
+    for drafts in ([], ["--draft", "0.8@0.05"], ["--draft", folder / "k3.parquet"]):
+        said = leapmodel("choose", trace, "--evidence-trace", trace, *drafts)
+        assert said.exit_code == 2
+        assert "--evidence-trace says nothing about the drafts" in said.output
 
 
 def test_names_of_files_may_hold_the_marks_that_split_a_draft(folder: Path, tmp_path: Path):

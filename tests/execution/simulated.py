@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from leapmodel.actions import RESPOND, TERMINATE
@@ -134,6 +135,21 @@ def simulate(
         **(metadata or {}),
     }
     return Rounds.from_frame(pd.DataFrame(rows), about)
+
+
+def slowed(rounds: Rounds, factors) -> Rounds:
+    """Rounds whose verifications take so much longer, a factor for each round."""
+    frame = rounds.frame
+    longer = (np.asarray(factors) - 1) * frame["wait_s"]
+    frame = frame.assign(
+        wait_s=frame["wait_s"] + longer,
+        wall_s=frame["wall_s"] + longer,
+        verifications=[
+            [{**v, "end_s": v["start_s"] + factor * (v["end_s"] - v["start_s"])} for v in asked]
+            for factor, asked in zip(factors, frame["verifications"], strict=True)
+        ],
+    )
+    return Rounds.from_frame(frame.drop(columns="clock_s"), rounds.metadata)
 
 
 class _Models:

@@ -318,7 +318,11 @@ def test_adapters_take_the_next_rank_vllm_knows(tmp_path: Path):
         ("[draft]\nport = true", "column draft.port: expected a whole number, found True"),
         ("draft = 3", "column draft: expected a table, found 3"),
         ("[draft]\nadapters = ['x']", "column draft.adapters: expected a table of texts"),
-        ("preset = 'cpu'", "target: expected a model (a hub's name, or a folder), found none"),
+        (
+            "preset = 'cpu'",
+            "target: expected a model (a hub's name, or a folder such as leapmodel prepare makes),"
+            " found none",
+        ),
         ("[target]\nmodel = '/nowhere'", "target: /nowhere: expected a model's folder"),
         ("[target]\nmodel = 'a/b'\nport = 0", "target: port: expected 1 to 65535, found 0"),
         (

@@ -150,7 +150,7 @@ def test_choosing_a_draft(prediction):
     assert two.select("tiny").frame["action"].tolist() == ["cd({})"]
     assert two.select("tiny").draft_names == ["tiny"]
     for draft, words in [
-        (None, "p.parquet holds the drafts small, tiny: name one of them"),
+        (None, "p.parquet holds the drafts small, tiny: name one of them (--draft-name)"),
         ("tinny", "p.parquet holds the drafts small, tiny, not 'tinny' (did you mean 'tiny'?)"),
         ("big", "p.parquet holds the drafts small, tiny, not 'big'"),
     ]:

@@ -13,7 +13,7 @@ from leapmodel.predictor import predict
 from leapmodel.replay import exact_replay
 from leapmodel.trace import Trace
 from leapmodel.verdict import Unknown, give_verdict
-from tests.conftest import disturbed, random_trace
+from tests.conftest import disturbed, random_trace, steady_trace
 
 
 @pytest.fixture
@@ -175,6 +175,17 @@ def test_the_verdict_rule(ci95, decision):
         draft="d", depth=2, speedup=1.2, ci95=ci95, n_tasks=60, n_configurations=6
     )
     assert verdict.decision == decision
+
+
+def test_a_speedup_that_still_rises_at_the_largest_depth_is_said():
+    trace = steady_trace(tasks=12, steps=12)
+    draft = stated_draft(0.95, cost=0.01)
+    assert "k = 3 is the largest depth tried" in " ".join(choose(trace, draft, [1, 2, 3]).advice)
+    assert "k = 3 is the largest depth tried" in " ".join(predict(trace, draft, [1, 3]).advice)
+    for depths in ([3], [1, 2, 3, 11, 12]):
+        assert not any("largest" in line for line in choose(trace, draft, depths).advice)
+    hopeless = stated_draft(0.1, cost=1.0)
+    assert not any("largest" in line for line in choose(trace, hopeless, [1, 2]).advice)
 
 
 def test_the_verdict_repeats_what_it_is_conditional_on():

@@ -5,12 +5,17 @@ import pytest
 
 from leapmodel.configurations import configurations
 from leapmodel.errors import DataError, UsageError
-from leapmodel.measured_draft import FEW_CALLS, draft_from_rounds
+from leapmodel.measured_draft import (
+    FEW_CALLS,
+    _time_alone,
+    draft_from_rounds,
+    measured_slowdown,
+)
 from leapmodel.measurement import calls_by_position
-from leapmodel.predictor import predict
+from leapmodel.predictor import SLOWED, predict
 from leapmodel.rounds import Rounds
 from tests.conftest import random_trace
-from tests.execution.simulated import TALKER, TalkBenchmark, simulate
+from tests.execution.simulated import TALKER, TalkBenchmark, simulate, slowed
 
 
 def counted_by_hand(rounds, names, depth):
@@ -54,6 +59,50 @@ def test_a_prediction_from_the_rounds_gives_back_what_they_measured():
         atol=0.04,
     )
     assert prediction.call_s == pytest.approx(0.07)
+
+
+def wider_is_slower(rounds: Rounds, factors: dict[int, float]) -> Rounds:
+    """Rounds whose answers take so much longer, by how many were asked for at once."""
+    by_round = rounds.frame["verifications"].map(lambda asked: factors.get(len(asked), 1.0))
+    return slowed(rounds, by_round.to_numpy())
+
+
+def test_the_rounds_tell_how_the_target_slows_down():
+    rounds = simulate(n_tasks=60, runs=2, depth=3, agreement=0.6)
+    trace = rounds.sequential_trace()
+    assert draft_from_rounds(trace, rounds).slowdown == pytest.approx((1.0,) * 4)
+    slower = wider_is_slower(rounds, {2: 1.1, 3: 1.2, 4: 1.5})
+    draft = draft_from_rounds(trace, slower)
+    assert draft.slowdown == pytest.approx((1.0, 1.1, 1.2, 1.5))
+    measured = slower.speculative.frame["wait_s"].mean() / trace.gen_s.mean()
+    prediction = predict(trace, draft, [3])
+    assert prediction.wait_inflation[0] == pytest.approx(measured, rel=0.05)
+    assert SLOWED in prediction.conditional_on
+    free = predict(trace, draft, [3], slowdown=[1.0])
+    assert free.wait_inflation[0] < prediction.wait_inflation[0] - 0.2
+
+
+def test_what_one_request_takes_comes_from_wherever_it_is_known():
+    rounds = simulate(n_tasks=60, runs=2, depth=3, agreement=0.6)
+    trace = rounds.sequential_trace()
+    slower = wider_is_slower(rounds, {2: 1.1, 3: 1.2, 4: 1.5})
+    alone = draft_from_rounds(trace, slower.speculative).slowdown  # rounds of one verification
+    assert alone == pytest.approx((1.0, 1.1, 1.2, 1.5))
+    wide = slower.speculative.frame["verifications"].map(len) > 1
+    kept = Rounds(slower.speculative.frame[wide].reset_index(drop=True), slower.metadata)
+    assert _time_alone(kept, trace) == pytest.approx(_time_alone(rounds, None))
+    assert _time_alone(kept, None) is None
+    assert measured_slowdown([kept], None) == ()
+
+
+def test_a_width_with_few_answers_takes_the_factor_of_the_one_before():
+    rounds = wider_is_slower(simulate(n_tasks=60, runs=2, depth=3), {2: 1.2, 3: 1.4, 4: 1.6})
+    frame = rounds.frame
+    width = frame["verifications"].map(len)
+    rare = (width == 3) & (frame["arm"] == "speculative")
+    kept = rounds.where(~rare | (rare.cumsum() <= FEW_CALLS // 4))
+    factors = measured_slowdown([kept.speculative], _time_alone(rounds, None))
+    assert factors == pytest.approx((1.0, 1.2, 1.2, 1.6))
 
 
 def test_positions_with_few_calls_take_the_one_before():

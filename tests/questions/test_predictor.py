@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,16 @@ from leapmodel.draft import (
     Draft,
     draft_from_predictions,
     draft_from_run,
+    probed,
     stated_draft,
 )
 from leapmodel.equations import speedup
 from leapmodel.errors import DataError, UsageError
 from leapmodel.predictions import Predictions
-from leapmodel.predictor import predict, speedups
+from leapmodel.predictor import NOT_SLOWED, SLOWED, TOOLS_ARE_SAFE, predict, speedups
 from leapmodel.replay import teacher_forced_replay
 from leapmodel.trace import Trace
-from tests.conftest import disturbed, random_trace
+from tests.conftest import disturbed, random_trace, steady_trace
 
 
 def predictions_for(
@@ -129,9 +131,36 @@ def test_interval_widens_when_the_acceptance_is_measured_and_not_stated(rng: np.
     assert b.conditional_on == (
         "the acceptance, as stated",
         "the draft's seconds a call, as stated",
+        NOT_SLOWED,
+        TOOLS_ARE_SAFE,
     )
     unknown = 1 - measured.coverage
-    assert a.conditional_on == (f"the {unknown:.0%} of steps not known being like the others",)
+    assert a.conditional_on == (
+        f"the {unknown:.0%} of steps not known being like the others",
+        NOT_SLOWED,
+        TOOLS_ARE_SAFE,
+    )
+
+
+def test_tools_that_are_named_as_boundaries_are_not_taken_to_be_safe(rng: np.random.Generator):
+    trace = random_trace(rng, 12)
+    draft = stated_draft(0.5, cost=0.1)
+    assert TOOLS_ARE_SAFE in predict(trace, draft, [1]).conditional_on
+    named = trace.with_boundary_tools([trace.frame["action"].iloc[0].split("(")[0]])
+    assert TOOLS_ARE_SAFE not in predict(named, draft, [1]).conditional_on
+
+
+def test_a_probed_cost_is_no_stated_one(rng: np.random.Generator):
+    trace = random_trace(rng, 40)
+    draft = probed(stated_draft(1.0, latency_s=0.001), [1.0, 1.1])
+    assert draft.slowdown == (1.0, 1.1)
+    assert probed(draft).slowdown == (1.0, 1.1)  # a probe without the target says nothing of it
+    assert draft.conditional_on[1] == "the draft's seconds a call, as probed"
+    assert predict(trace, draft, [2]).slowdown == (1.0, 1.1)
+    assert predict(trace, draft, [2], slowdown=[1.0, 1.5]).slowdown == (1.0, 1.5)
+    assert predict(trace, draft, [2]).verdict.title == "deploy, if what was stated holds"
+    answers = replace(draft, conditional_on=draft.conditional_on[1:])
+    assert predict(trace, answers, [2]).verdict.title == "deploy"
 
 
 def coverage(rng: np.random.Generator, acceptances: np.ndarray, pool: str, n: int) -> np.ndarray:
@@ -435,22 +464,6 @@ def test_acceptance_zero_never_speeds_up(workload: Trace):
     assert prediction.verdict.decision == "don't"
 
 
-def steady_trace(tasks: int, steps: int) -> Trace:
-    """Tasks of steps of one second each."""
-    names = [f"t{i:02d}" for i in range(tasks)]
-    return Trace.from_frame(
-        pd.DataFrame(
-            {
-                "task": np.repeat(names, steps),
-                "step": np.tile(np.arange(steps), tasks),
-                "segment": 0,
-                "gen_s": 1.0,
-                "action": "ls({})",
-            }
-        )
-    )
-
-
 def test_verification_that_is_slower_together_in_closed_form():
     """Four equal steps, every proposal right: rounds of two contexts, then the last step alone."""
     trace = steady_trace(tasks=12, steps=4)
@@ -463,16 +476,17 @@ def test_verification_that_is_slower_together_in_closed_form():
     assert slower.speedup[0] == pytest.approx(4 / (2 * (1.25 + 0.1)))
     assert slower.wait_inflation[0] == pytest.approx(1.25)
     assert slower.speedup_ci95[0] == pytest.approx([slower.speedup[0]] * 2)
-    assert "the target's time per token under concurrency" in slower.conditional_on
-    assert "the target's time per token under concurrency" not in free.conditional_on
+    assert SLOWED in slower.conditional_on
+    assert NOT_SLOWED not in slower.conditional_on
+    assert NOT_SLOWED in free.conditional_on
 
 
 def test_a_round_is_slowed_by_as_many_contexts_as_it_verifies():
     trace = steady_trace(tasks=12, steps=3)
     draft = stated_draft(1.0, latency_s=0.1)
     one = predict(trace, draft, [5], slowdown=(1.0, 1.1, 1.2, 1.3), n_resamples=200)
-    # three steps are left, so three proposals are made at k = 5: four contexts at once
-    assert one.wait_inflation[0] == pytest.approx(1.3)
+    # three steps are left; the third proposal ends the segment, so no context follows it: three
+    assert one.wait_inflation[0] == pytest.approx(1.2)
     beyond = predict(trace, draft, [5], slowdown=(1.0, 1.1), n_resamples=200)
     assert beyond.wait_inflation[0] == pytest.approx(1.1)
 

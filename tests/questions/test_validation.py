@@ -19,7 +19,7 @@ from leapmodel.replay import exact_replay
 from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace
 from leapmodel.validation import validate
-from tests.execution.simulated import TALKER, TalkBenchmark, simulate
+from tests.execution.simulated import TALKER, TalkBenchmark, simulate, slowed
 
 STEADY = {"tokens": (40, 40), "residual_s": 0.0, "follow_gold": True}
 """Steps of one second, no overhead, and the plans of the benchmark."""
@@ -277,21 +277,6 @@ def test_a_row_outside_says_why():
     assert "within 0.05" in answer.sentence
 
 
-def slowed(rounds: Rounds, factors) -> Rounds:
-    """Rounds whose verifications take so much longer, a factor for each round."""
-    frame = rounds.frame
-    longer = (np.asarray(factors) - 1) * frame["wait_s"]
-    frame = frame.assign(
-        wait_s=frame["wait_s"] + longer,
-        wall_s=frame["wall_s"] + longer,
-        verifications=[
-            [{**v, "end_s": v["start_s"] + factor * (v["end_s"] - v["start_s"])} for v in asked]
-            for factor, asked in zip(factors, frame["verifications"], strict=True)
-        ],
-    )
-    return Rounds.from_frame(frame.drop(columns="clock_s"), rounds.metadata)
-
-
 def test_a_slower_token_is_told_from_other_waiting():
     rounds = simulate(n_tasks=30, depth=3, follow_gold=True)
     before = validate(rounds).rows[0]
@@ -356,12 +341,12 @@ def test_its_picture_and_texts():
 
 def test_a_probed_slowdown_is_part_of_the_predicted_wait_and_the_parts_still_close_the_gap():
     rounds = simulate(n_tasks=20, depth=2)
-    free, slowed = (
+    free, slower = (
         validate(rounds, predictions=predictions_of(rounds), slowdown=slowdown).rows[0]
         for slowdown in (None, [1.0, 1.2, 1.4])
     )
-    assert slowed.ex_ante.wait_inflation[0] > 1.1 * free.ex_ante.wait_inflation[0]
-    assert slowed.ex_ante_parts["ms_per_token"] == 0
-    for row in (free, slowed):
+    assert slower.ex_ante.wait_inflation[0] > 1.1 * free.ex_ante.wait_inflation[0]
+    assert slower.ex_ante_parts["ms_per_token"] == 0
+    for row in (free, slower):
         assert sum(row.ex_ante_parts.values()) == pytest.approx(-row.ex_ante_error)
-    assert slowed.speedup_eq4 == free.speedup_eq4  # Eq. 4 itself knows of no probe
+    assert slower.speedup_eq4 == free.speedup_eq4  # Eq. 4 itself knows of no probe

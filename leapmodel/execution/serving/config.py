@@ -149,7 +149,10 @@ class ServerConfig:
             If there is no model, a path is missing, or a number makes no sense.
         """
         if not self.model:
-            raise UsageError(f"{role}: expected a model (a hub's name, or a folder), found none")
+            raise UsageError(
+                f"{role}: expected a model (a hub's name, or a folder such as leapmodel prepare"
+                " makes), found none"
+            )
         if self.is_folder and not (Path(self.model).expanduser() / "config.json").is_file():
             raise UsageError(f"{role}: {self.model}: expected a model's folder with a config.json")
         share = self.gpu_memory_utilization
