@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
 from leapmodel.execution.extras import require
+from leapmodel.execution.streamed import LONGEST_LINE, Streamed, events
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,9 +29,6 @@ API_KEY_VARIABLE = "LEAPMODEL_API_KEY"
 STALLED_S = 120.0
 """A server that sends nothing for so long has stalled."""
 _CONNECT_S = 10.0
-_LONGEST_LINE = 1 << 20
-_CUT_OFF = frozenset({"abort", "cancelled", "error"})
-"""Finish reasons of an engine that gave an answer up, as vLLM does when it is told to end."""
 
 
 @dataclass(frozen=True)
@@ -80,23 +78,18 @@ class Call:
     def __init__(self, endpoint: Endpoint, prompt: Prompt, model: str | None) -> None:
         self._endpoint = endpoint
         self._body = endpoint.body(prompt, model)
-        self._parts: list[str] = []
-        self._pieces = 0
-        self._counted: int | None = None
-        self._usage: Mapping[str, Any] = {}
-        self._first_s: float | None = None
-        self._finish: str | None = None
+        self._said = Streamed(endpoint.name)
         self.start_s = time.perf_counter()
 
     @property
     def completion_tokens(self) -> int:
         """Tokens that have arrived so far."""
-        return self._pieces if self._counted is None else self._counted
+        return self._said.completion_tokens
 
     @property
     def text(self) -> str:
         """The output that has arrived so far."""
-        return "".join(self._parts)
+        return self._said.text
 
     async def generation(self) -> Generation:
         """Send the request and return the whole answer.
@@ -107,50 +100,23 @@ class Call:
             If the server can't be reached, stalls, answers another status than 200, breaks off,
             or sends what is not a stream of chat completions.
         """
+        said = self._said
         self.start_s = time.perf_counter()
         async with self._endpoint.talking("POST", "/v1/chat/completions", self._body) as response:
-            async for event in _events(response, self._endpoint.name):
-                self._take(event)
+            async for event in events(response, self._endpoint.name):
+                said.take(event)
         end_s = time.perf_counter()
-        if self._finish is None or self._finish in _CUT_OFF:
-            why = "" if self._finish is None else f" ({self._finish})"
-            raise EngineError(f"{self._endpoint.name}: the answer broke off before its end{why}")
-        details = self._usage.get("prompt_tokens_details")
+        said.require_end()
         return Generation(
-            self.text,
+            said.text,
             self.start_s,
-            self._first_s,
+            said.first_token_s,
             end_s,
-            _count(self._usage.get("prompt_tokens")),
-            _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None,
-            self.completion_tokens,
-            self._finish,
+            said.prompt_tokens,
+            said.cached_tokens,
+            said.completion_tokens,
+            said.finish_reason,
         )
-
-    def _take(self, event: Mapping[str, Any]) -> None:
-        if isinstance(usage := event.get("usage"), Mapping):
-            self._usage = usage
-            self._counted = _count(usage.get("completion_tokens"))
-        choices = event.get("choices")
-        if not isinstance(choices, list):
-            said = event.get("error", event)
-            raise EngineError(f"{self._endpoint.name}: expected choices, found {shown(said)}")
-        if not choices:
-            return
-        choice = choices[0]
-        delta = choice.get("delta") if isinstance(choice, Mapping) else None
-        if not isinstance(delta, Mapping):
-            raise EngineError(f"{self._endpoint.name}: expected a delta, found {shown(choice)}")
-        # A reasoning parser sends thoughts apart: they take time and tokens, but are no action.
-        thought = delta.get("reasoning_content") or delta.get("reasoning")
-        content = delta.get("content")
-        if content or thought:
-            self._pieces += 1
-            if self._first_s is None:
-                self._first_s = time.perf_counter()
-        if isinstance(content, str):
-            self._parts.append(content)
-        self._finish = choice.get("finish_reason") or self._finish
 
 
 class Endpoint:
@@ -219,7 +185,7 @@ class Endpoint:
             ),
             connector=aiohttp.TCPConnector(limit=0),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
-            read_bufsize=_LONGEST_LINE,
+            read_bufsize=LONGEST_LINE // 2,  # a line may be twice as long
         )
         return self
 
@@ -394,35 +360,3 @@ class Endpoint:
             reason = str(error) or type(error).__name__
             reason = reason.replace(" ssl:default", "")  # it says so of plain connections too
             raise EngineError(f"{self.name}: the connection failed ({reason})") from None
-
-
-async def _events(response: aiohttp.ClientResponse, name: str) -> AsyncIterator[Mapping[str, Any]]:
-    """Give the JSON objects of a server-sent event stream up to ``[DONE]``."""
-    while True:
-        try:
-            line = await response.content.readline()
-        except ValueError:
-            raise EngineError(
-                f"{name}: a line of the answer is over {_LONGEST_LINE} bytes"
-            ) from None
-        if not line:
-            return
-        text = line.strip()
-        if not text or text.startswith((b":", b"event:", b"id:", b"retry:")):
-            continue
-        if not text.startswith(b"data:"):
-            raise EngineError(f"{name}: expected an event stream, found {shown(text)}")
-        data = text[5:].strip()
-        if data == b"[DONE]":
-            return
-        try:
-            event = json.loads(data)
-        except ValueError:
-            raise EngineError(f"{name}: expected JSON in the stream, found {shown(data)}") from None
-        if not isinstance(event, dict):
-            raise EngineError(f"{name}: expected a JSON object in the stream, found {shown(event)}")
-        yield event
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

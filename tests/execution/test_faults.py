@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ TASKS = 3
 DEPTH = 2
 STEPS = sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:TASKS])
 
+
+def sends(data: bytes) -> Fault:
+    """A fault that puts an event into the stream after its first token."""
+    return Fault("line", at_token=1, line=b"data: " + data)
+
+
+def chunk(*choices: Any, **more: Any) -> Fault:
+    """One that sends a chunk of a chat completion."""
+    return sends(json.dumps({"choices": choices, **more}).encode())
+
+
 FAULTS: dict[str, tuple[Fault, str]] = {
     "stalls before its answer": (Fault("stall"), "nothing came for 1 s: the server has stalled"),
     "stalls mid-stream": (Fault("stall", at_token=1), "nothing came for 1 s"),
@@ -38,6 +50,46 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "gives up its requests as it ends": (Fault("abort", at_token=1), "before its end (abort)"),
     "sends half an object": (Fault("malformed-json", at_token=1), "expected JSON in the stream"),
     "sends no event stream": (Fault("not-sse", at_token=1), "expected an event stream"),
+    "counts less than nothing": (
+        chunk(usage={"completion_tokens": -1}),
+        "a count of tokens, found -1",
+    ),
+    "counts too much": (
+        chunk(usage={"completion_tokens": 10**30}),
+        "a count of tokens, found 1000",
+    ),
+    "counts more than a number": (
+        chunk(usage={"prompt_tokens": 1.5}),
+        "a count of tokens, found 1.5",
+    ),
+    "counts a cache in words": (
+        chunk(usage={"prompt_tokens_details": {"cached_tokens": "all"}}),
+        "a count of tokens, found 'all'",
+    ),
+    "has counts that are no object": (chunk(usage=[1]), "expected an object as usage, found [1]"),
+    "sends parts of a content": (
+        chunk({"delta": {"content": [{"type": "text", "text": "a"}]}}),
+        "expected a text as content, found [{",
+    ),
+    "sends a number as content": (chunk({"delta": {"content": 7}}), "a text as content, found 7"),
+    "ends for a list of reasons": (
+        chunk({"delta": {}, "finish_reason": ["stop"]}),
+        "expected a text as finish_reason, found ['stop']",
+    ),
+    "sends a second answer": (
+        chunk({"index": 1, "delta": {"content": "b"}}),
+        "expected a single answer, found [{",
+    ),
+    "sends two answers at once": (
+        chunk({"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}),
+        "expected a single answer, found [{",
+    ),
+    "nests beyond reason": (sends(b"[" * 100_000), "expected JSON in the stream, found b'[[["),
+    "nests too deeply to be shown": (
+        sends(b'{"error":' + b"[" * 900 + b"]" * 900 + b"}"),
+        "expected JSON in the stream",
+    ),
+    "sends a line without an end": (sends(b"7" * (3 << 20)), "is over 2097152 bytes"),
     "sends no choices": (Fault("empty-choices", at_token=1), "the answer broke off"),
     "answers a web page": (Fault("not-json"), "expected an event stream, found b'<html>"),
     "answers 404": (Fault("status", status=404), "answered 404"),
@@ -78,7 +130,7 @@ def test_a_server_that_fails_mid_round(
 ):
     told, said = FAULTS[what]
     skip = STEPS + 6 if role == "target" else 4  # in the speculative arm
-    fault = Fault(told.kind, at_token=told.at_token, status=told.status, skip=skip)
+    fault = replace(told, skip=skip)
     with FakeServer(planner()) as target, FakeServer(planner()) as draft:
         (target if role == "target" else draft).fail(fault)
         with pytest.raises(EngineError, match=rf"^{role} at http.*{re.escape(said)}") as caught:
@@ -94,6 +146,16 @@ def test_a_server_that_fails_mid_round(
         assert len(recorded) < len(undisturbed)
         run(tmp_path, target, draft, resume=True)
     assert_whole(tmp_path, before, undisturbed)
+
+
+def test_halves_of_characters_are_joined_or_replaced_before_they_are_recorded(tmp_path: Path):
+    thought = "\ud83d\ude00 and half: \ud83d "  # each half a token, and so an event, of its own
+    with FakeServer(planner(thought=thought)) as target, FakeServer(planner()) as draft:
+        run(tmp_path, target, draft)
+        run(tmp_path, target, draft, resume=True)
+    recorded = read_rounds(tmp_path / ROUNDS_NAME).committed["output"]
+    assert recorded.str.startswith("\N{GRINNING FACE} and half: \N{REPLACEMENT CHARACTER} ").all()
+    assert read_trace(tmp_path / TRACE_NAME).n_steps == STEPS
 
 
 @pytest.mark.parametrize("role", ["target", "draft"])

@@ -243,7 +243,7 @@ def _plainest(schema: Mapping[str, Any]) -> Any:
 
 FaultKind = Literal[
     "stall", "drop", "reset", "error-event", "malformed-json", "not-sse", "empty-choices",
-    "truncated", "abort", "status", "not-json",
+    "truncated", "abort", "status", "not-json", "line",
 ]  # fmt: skip
 
 
@@ -259,13 +259,15 @@ class Fault:
         vLLM does after the stream began; ``truncated`` ends the stream properly, but without a
         reason and without ``[DONE]``; ``abort`` says that the request was given up, as vLLM does
         when it is told to end; ``malformed-json`` sends half an object; ``not-sse`` sends
-        a line that no event stream has; ``empty-choices`` sends chunks without choices. Instead of
-        a stream: ``status`` answers with ``status`` and vLLM's error body; ``not-json`` with 200
-        and a web page, as a proxy in between may.
+        a line that no event stream has; ``line`` sends one of your own; ``empty-choices`` sends
+        chunks without choices. Instead of a stream: ``status`` answers with ``status`` and vLLM's
+        error body; ``not-json`` with 200 and a web page, as a proxy in between may.
     at_token : int
         Tokens sent before it happens; 0 is before the first (for ``stall``, before any answer).
     status : int
         For ``status``: 500, 429, 404, 503 and so on.
+    line : bytes
+        For ``line``: what is sent, as it is.
     times : int, optional
         Requests it happens to; None for all of them.
     skip : int
@@ -277,6 +279,7 @@ class Fault:
     kind: FaultKind
     at_token: int = 0
     status: int = 500
+    line: bytes = b""
     times: int | None = 1
     skip: int = 0
     when: Callable[[FakeRequest], bool] | None = None

@@ -131,6 +131,8 @@ async def _strike(
         await response.write(b'data: {"choices": [{"index": 0, "del\n\n')
     elif fault.kind == "not-sse":
         await response.write(b"\x00\xff what is this\n\n")
+    elif fault.kind == "line":
+        await response.write(fault.line + b"\n\n")
     elif fault.kind == "empty-choices":
         await response.write(_event({**head, "choices": []}))
     elif fault.kind == "abort":
