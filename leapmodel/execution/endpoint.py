@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
-from leapmodel.execution.extras import require
-from leapmodel.execution.streamed import LONGEST_LINE, Streamed, events
+from leapmodel.execution.connection import Connection, text_of
+from leapmodel.execution.streamed import Streamed, events
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,7 +28,6 @@ API_KEY_VARIABLE = "LEAPMODEL_API_KEY"
 """The environment variable an API key is taken from; it is never logged."""
 STALLED_S = 120.0
 """A server that sends nothing for so long has stalled."""
-_CONNECT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -165,12 +164,11 @@ class Endpoint:
         self.temperature = temperature
         self.seed = seed
         self.extra = dict(extra or {})
-        self._stalled_s = stalled_s
-        self._key = (os.environ.get(api_key_variable) or "").strip() or None
-        if self._key is not None and not self._key.isprintable():
+        key = (os.environ.get(api_key_variable) or "").strip() or None
+        if key is not None and not key.isprintable():
             # Not shown, as it is a secret.
             raise UsageError(f"${api_key_variable}: expected a key, found one with odd characters")
-        self._session: aiohttp.ClientSession | None = None
+        self._connection = Connection(self.url, self.name, key, stalled_s)
 
     @property
     def name(self) -> str:
@@ -178,21 +176,17 @@ class Endpoint:
         return f"{self.role} at {self.url}"
 
     async def __aenter__(self) -> Self:
-        aiohttp = require("aiohttp", "execution")
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=_CONNECT_S, sock_read=self._stalled_s
-            ),
-            connector=aiohttp.TCPConnector(limit=0),
-            headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
-            read_bufsize=LONGEST_LINE // 2,  # a line may be twice as long
-        )
+        self._connection.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None
-        await self._session.close()
-        self._session = None
+        await self._connection.close()
+
+    def talking(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Send a request; see :meth:`~leapmodel.execution.connection.Connection.talking`."""
+        return self._connection.talking(method, path, body)
 
     def body(self, prompt: Prompt, model: str | None = None) -> dict[str, Any]:
         """Return the JSON body of a request."""
@@ -259,7 +253,7 @@ class Endpoint:
             it does not while requests run.
         """
         async with self.talking("POST", "/reset_prefix_cache") as response:
-            said = await response.text(errors="replace")
+            said = await text_of(response)
         try:
             done = json.loads(said) if said.strip() else {"success": True}
         except ValueError:
@@ -318,45 +312,8 @@ class Endpoint:
 
     async def _json(self, method: str, path: str) -> Any:
         async with self.talking(method, path) as response:
-            text = await response.text(errors="replace")
+            text = await text_of(response)
         try:
             return json.loads(text)
         except ValueError:
             raise EngineError(f"{self.name}: expected JSON, found {shown(text)}") from None
-
-    @asynccontextmanager
-    async def talking(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and give its response, whose status is 2xx.
-
-        Raises
-        ------
-        EngineError
-            For whatever goes wrong on the way there and back.
-        """
-        if self._session is None:
-            raise EngineError(f"{self.name}: use it as an asynchronous context manager")
-        import aiohttp
-
-        try:
-            async with self._session.request(method, self.url + path, json=body) as response:
-                if not 200 <= response.status < 300:
-                    page = await response.text(errors="replace")
-                    said = shown(" ".join(page.split()), 200)
-                    raise EngineError(
-                        f"{self.name}: {method} {path} answered {response.status}: {said}"
-                    )
-                yield response
-        except aiohttp.ConnectionTimeoutError:
-            raise EngineError(
-                f"{self.name}: the connection failed (no answer for {_CONNECT_S:g} s)"
-            ) from None
-        except TimeoutError:
-            raise EngineError(
-                f"{self.name}: nothing came for {self._stalled_s:g} s: the server has stalled"
-            ) from None
-        except (aiohttp.ClientError, OSError) as error:
-            reason = str(error) or type(error).__name__
-            reason = reason.replace(" ssl:default", "")  # it says so of plain connections too
-            raise EngineError(f"{self.name}: the connection failed ({reason})") from None
