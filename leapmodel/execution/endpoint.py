@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
+from leapmodel.execution.address import server_address
 from leapmodel.execution.connection import Connection, text_of
 from leapmodel.execution.streamed import Streamed, events
 
@@ -156,9 +157,7 @@ class Endpoint:
         seed: int = 0,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{role}: expected an address http://…, found {shown(url)}")
-        self.url = url.rstrip("/").removesuffix("/v1")
+        self.url = server_address(url, role, api_key_variable)
         self.model = model
         self.role = role
         self.temperature = temperature

@@ -278,6 +278,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
         (["--benchmark", "plannin"], 2, "no benchmark 'plannin'; did you mean planning?"),
         (["--target-model", "nobody"], 2, "has no model 'nobody'; it has fake"),
         (["--target-extra", "[1]"], 2, "--target-extra: expected a JSON object, found '[1]'"),
+        (["--target-url", "http://a:b"], 2, "expected an address such as http://127.0.0.1:8000"),
         (["--tasks-file", "no-such-file"], 1, "no-such-file: expected a text file"),
     ],
 )
