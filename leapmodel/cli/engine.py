@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -17,6 +16,7 @@ from leapmodel.cli.gathering import gathered
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
+from leapmodel.execution.received import decoded
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _json_object(option: str, text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        value = json.loads(text)
+        value = decoded(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):

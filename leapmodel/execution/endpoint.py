@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from leapmodel.errors import EngineError, UsageError, shown
 from leapmodel.execution.address import server_address
 from leapmodel.execution.connection import Connection, text_of
+from leapmodel.execution.request import checked_extra, request_body
 from leapmodel.execution.streamed import Streamed, events
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Endpoint:
         self.role = role
         self.temperature = temperature
         self.seed = seed
-        self.extra = dict(extra or {})
+        self.extra = checked_extra(extra or {}, role)
         key = (os.environ.get(api_key_variable) or "").strip() or None
         if key is not None and not key.isprintable():
             # Not shown, as it is a secret.
@@ -189,19 +190,7 @@ class Endpoint:
 
     def body(self, prompt: Prompt, model: str | None = None) -> dict[str, Any]:
         """Return the JSON body of a request."""
-        body: dict[str, Any] = {
-            "model": model or self.model,
-            "messages": [dict(message) for message in prompt.messages],
-            "max_tokens": prompt.max_tokens,
-            "temperature": self.temperature,
-            "seed": self.seed,
-            "stream": True,
-            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-            **self.extra,
-        }
-        if prompt.structured is not None:
-            body["structured_outputs"] = dict(prompt.structured)
-        return body
+        return request_body(prompt, model or self.model, self.temperature, self.seed, self.extra)
 
     def call(self, prompt: Prompt, *, model: str | None = None) -> Call:
         """Return a request that is sent when its ``generation()`` is awaited."""
