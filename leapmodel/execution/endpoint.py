@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from leapmodel.errors import EngineError, UsageError, shown
 from leapmodel.execution.address import server_address
 from leapmodel.execution.connection import Connection, text_of
+from leapmodel.execution.received import decoded, is_whole, whole_text
 from leapmodel.execution.request import checked_extra, request_body
 from leapmodel.execution.streamed import Streamed, events
 
@@ -212,7 +213,13 @@ class Endpoint:
         data = said.get("data") if isinstance(said, Mapping) else None
         if not isinstance(data, list):
             raise EngineError(f"{self.name}: expected a list of models, found {shown(said)}")
-        return [str(one.get("id")) for one in data if isinstance(one, Mapping)]
+        names = []
+        for one in data:
+            name = one.get("id") if isinstance(one, Mapping) else None
+            if not isinstance(name, str) or not name.strip() or not is_whole(name):
+                raise EngineError(f"{self.name}: expected a model with a name, found {shown(one)}")
+            names.append(name)
+        return names
 
     async def healthy(self) -> bool:
         """Return whether the server is up."""
@@ -229,7 +236,7 @@ class Endpoint:
         except EngineError:
             return None
         found = said.get("version") if isinstance(said, Mapping) else None
-        return None if found is None else str(found)
+        return None if found is None else whole_text(str(found))
 
     async def reset_prefix_cache(self) -> None:
         """Empty the prefix cache, and make sure that it was.
@@ -302,6 +309,6 @@ class Endpoint:
         async with self.talking(method, path) as response:
             text = await text_of(response)
         try:
-            return json.loads(text)
+            return decoded(text)
         except ValueError:
             raise EngineError(f"{self.name}: expected JSON, found {shown(text)}") from None

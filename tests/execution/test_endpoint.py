@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import aiohttp
@@ -70,6 +71,33 @@ def test_a_key_may_end_a_line_and_no_other_control_character_is_sent(
     assert "ame" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [
+        ({"id": None}, r"\{'id': None\}"),
+        ({}, r"\{\}"),
+        ({"id": ""}, r"\{'id': ''\}"),
+        ({"id": 7}, r"\{'id': 7\}"),
+        ({"id": "\ud83d"}, r"\{'id': '.ud83d'\}"),
+        ("fake", "'fake'"),
+    ],
+)
+def test_a_model_has_a_name(listed: Any, found: str):
+    body = json.dumps({"data": [{"id": "fake"}, listed]}).encode()
+    with (
+        Answering(body) as server,
+        pytest.raises(EngineError, match=f"expected a model with a name, found {found}$"),
+    ):
+        models_of(Endpoint(server.url, "fake"))
+
+
+@pytest.mark.parametrize("depth", [150, 100_000])
+def test_models_that_are_nested_too_deeply(depth: int):
+    body = b'{"data":' + b"[" * depth + b"]" * depth + b"}"
+    with Answering(body) as server, pytest.raises(EngineError, match="expected JSON, found "):
+        models_of(Endpoint(server.url, "fake"))
+
+
 @pytest.mark.parametrize("charset", ["base64", "rot13", "idna", "undefined", "utf-16"])
 def test_json_is_utf_8_whatever_a_header_says(charset: str):
     told = {"Content_Type": f"application/json; charset={charset}"}
@@ -77,6 +105,19 @@ def test_json_is_utf_8_whatever_a_header_says(charset: str):
         assert models_of(Endpoint(server.url, "fake")) == ["fake"]
     with Answering(b"gone", 502, **told) as server, pytest.raises(EngineError, match="'gone'"):
         models_of(Endpoint(server.url, "fake"))
+
+
+def test_half_a_character_in_a_version_is_replaced():
+    class Versioned(FakeServer):
+        async def _version(self, request: web.Request) -> web.Response:
+            return web.json_response({"version": "1\ud83d"})
+
+    async def ask(url: str) -> str | None:
+        async with Endpoint(url, "fake") as endpoint:
+            return await endpoint.version()
+
+    with Versioned("x") as server:
+        assert asyncio.run(ask(server.url)) == "1\N{REPLACEMENT CHARACTER}"
 
 
 def test_redirects_without_an_end_are_said_in_words():
