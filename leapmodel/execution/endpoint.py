@@ -7,7 +7,6 @@ the tokens that came until then are known. Anything a server does wrong becomes 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
 from leapmodel.execution.address import server_address
-from leapmodel.execution.connection import Connection, text_of
+from leapmodel.execution.connection import Connection, Refused, text_of
 from leapmodel.execution.received import decoded, is_whole, whole_text
 from leapmodel.execution.request import checked_extra, request_body
 from leapmodel.execution.streamed import Streamed, events
@@ -31,6 +30,20 @@ API_KEY_VARIABLE = "LEAPMODEL_API_KEY"
 """The environment variable an API key is taken from; it is never logged."""
 STALLED_S = 120.0
 """A server that sends nothing for so long has stalled."""
+
+
+class NotReset(EngineError):
+    """A server did not empty its prefix cache.
+
+    Attributes
+    ----------
+    busy : bool
+        Whether it would if no request ran; else it has no such call.
+    """
+
+    def __init__(self, said: str, *, busy: bool) -> None:
+        super().__init__(said)
+        self.busy = busy
 
 
 @dataclass(frozen=True)
@@ -243,18 +256,35 @@ class Endpoint:
 
         Raises
         ------
-        EngineError
+        NotReset
             If the server has no such call (vLLM: ``VLLM_SERVER_DEV_MODE=1``), or did not do it, as
             it does not while requests run.
+        EngineError
+            If it fails otherwise.
         """
-        async with self.talking("POST", "/reset_prefix_cache") as response:
-            said = await text_of(response)
         try:
-            done = json.loads(said) if said.strip() else {"success": True}
+            async with self.talking("POST", "/reset_prefix_cache") as response:
+                said = await text_of(response)
+        except Refused as error:
+            if 400 <= error.status < 500:
+                raise NotReset(str(error), busy=False) from None
+            raise
+        if not said.strip():  # as older versions of vLLM answer
+            return
+        try:
+            done = decoded(said)
         except ValueError:
             done = said
-        if isinstance(done, Mapping) and done.get("success") is False:
-            raise EngineError(f"{self.name}: the prefix cache was not reset (requests running?)")
+        success = done.get("success", True) if isinstance(done, Mapping) else None
+        if success is False:
+            raise NotReset(
+                f"{self.name}: the prefix cache was not reset (requests running?)", busy=True
+            )
+        if success is not True or done.get("error") is not None:
+            raise NotReset(
+                f"{self.name}: expected word that the prefix cache was reset, found {shown(done)}",
+                busy=False,
+            )
 
     async def load_adapter(self, name: str, path: str) -> None:
         """Load an adapter into the running server (vLLM).

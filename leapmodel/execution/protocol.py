@@ -13,7 +13,7 @@ from typing import Any
 
 from leapmodel.benchmarks import Benchmark, Split, Task
 from leapmodel.errors import DataError, EngineError, UsageError
-from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.endpoint import Endpoint, NotReset
 from leapmodel.execution.loop import Models, Progress, run_task
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Arm, Round
@@ -189,11 +189,11 @@ async def reset_cache(endpoint: Endpoint, patience: int = 10) -> None:
         try:
             await endpoint.reset_prefix_cache()
             return
-        except EngineError as error:
-            if " answered 4" in str(error):  # no such call
+        except NotReset as error:
+            if not error.busy:
                 hint = "--no-reset leaves the prefix cache as it is"
                 raise EngineError(f"{error} ({hint})") from None
-            if "not reset" not in str(error) or attempt == patience - 1:
+            if attempt == patience - 1:
                 raise
             await asyncio.sleep(0.1)
 

@@ -103,6 +103,47 @@ def test_a_reset_that_did_not_happen_is_an_error(tmp_path: Path, role: str):
         measure(tmp_path, PLANNING, target, draft, 2, limit=1)
 
 
+class Saying(FakeServer):
+    """A server that answers a set text when it is told to empty its cache."""
+
+    said = ""
+
+    async def _reset_prefix_cache(self, request: web.Request) -> web.Response:
+        self.resets.append(True)
+        return web.Response(text=self.said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<html>Welcome</html>",
+        "false",
+        "true",
+        "[]",
+        '{"success":"false"}',
+        '{"success":1}',
+        '{"success":null}',
+        '{"error":"no such call"}',
+        '{"success":true,"error":{"message":"no"}}',
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
+def test_only_word_of_a_reset_is_taken_for_one(tmp_path: Path, said: str):
+    with Saying(planner()) as target:
+        target.said = said
+        expected = r"^target at .*: expected word that the prefix cache was reset, .*\(--no-reset"
+        with pytest.raises(EngineError, match=expected):
+            measure(tmp_path, PLANNING, target, None, 0, limit=1, arms=("sequential",))
+        assert target.resets == [True]  # it is not asked again
+
+
+@pytest.mark.parametrize("said", ["", " \n", "{}", '{"success":true}', '{"error":null}'])
+def test_what_is_taken_for_a_reset(tmp_path: Path, said: str):
+    with Saying(planner()) as target:
+        target.said = said
+        measure(tmp_path, PLANNING, target, None, 0, limit=1, arms=("sequential",))
+
+
 class Plain(FakeServer):
     """A server of another make, that has no call to empty its cache."""
 
