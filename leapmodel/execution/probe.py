@@ -14,7 +14,7 @@ from itertools import groupby, islice
 import numpy as np
 
 from leapmodel.bootstrap import ratio_with_error
-from leapmodel.errors import UsageError
+from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint, Generation
 from leapmodel.execution.protocol import reset_cache
@@ -56,7 +56,7 @@ async def probe(
     UsageError
         If there is no context.
     EngineError
-        If a server fails.
+        If a server fails, or the target's counts no tokens.
 
     Notes
     -----
@@ -90,7 +90,7 @@ async def probe(
             if before is not None:
                 await target.generate(replace(before.target, max_tokens=1))
             answers = await asyncio.gather(*(target.generate(one.target) for one in asked))
-            found.append(_ms_per_token(answers))
+            found.append(_ms_per_token(target, answers))
             tick()
         times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), len(found)))
     return Probe(
@@ -113,13 +113,12 @@ def _rounds(
             yield None, task
 
 
-def _ms_per_token(answers: Sequence[Generation]) -> float:
+def _ms_per_token(target: Endpoint, answers: Sequence[Generation]) -> float:
     """Return milliseconds over tokens, summed over the requests of a batch, each with its own."""
-    return float(
-        1000
-        * sum(answer.seconds for answer in answers)
-        / max(1, sum(answer.completion_tokens for answer in answers))
-    )
+    tokens = sum(answer.completion_tokens for answer in answers)
+    if not tokens:
+        raise EngineError(f"{target.name}: expected answers of one token or more, found 0 tokens")
+    return float(1000 * sum(answer.seconds for answer in answers) / tokens)
 
 
 def _standard_error(values: Sequence[float]) -> float:
