@@ -16,7 +16,7 @@ from leapmodel.cli.gathering import gathered
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
-from leapmodel.execution.received import decoded
+from leapmodel.execution.received import decoded, is_whole
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class ServedModel:
     model: str | None
     extra: str | None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        require_utf_8(f"--{self.role}-model", self.model)
+        require_utf_8(f"--{self.role}-name", self.name)
 
     async def open(
         self, stack: AsyncExitStack, stalled_s: float, beside: ServedModel | None = None
@@ -69,6 +73,18 @@ class ServedModel:
             endpoint.model = served[0]
         require_models(served, endpoint.model, endpoint.name)
         return endpoint
+
+
+def require_utf_8(option: str, given: str | None) -> None:
+    """Refuse a word that a record would take, and could not be read with afterwards.
+
+    Raises
+    ------
+    UsageError
+        If the command line held bytes that are no UTF-8.
+    """
+    if given is not None and not is_whole(given):
+        raise UsageError(f"{option}: expected UTF-8, found {shown(given)}")
 
 
 stalled_option = click.option(

@@ -21,6 +21,7 @@ from leapmodel.cli.chosen_benchmark import (
 from leapmodel.cli.engine import (
     ServedModel,
     draft_options,
+    require_utf_8,
     run_to_end,
     stalled_option,
     target_options,
@@ -115,6 +116,8 @@ def command(
     The draft's server must serve the base and allow adapters to be loaded at run time, or weights
     to be replaced, as leapmodel serve does. Merged weights are taken out again at the end.
     """
+    require_utf_8("--base", base)
+    require_utf_8("--train-options", train_options)
     benchmark = chosen.open()
     tasks = chosen.tasks(benchmark, "train")
     arms: tuple[Arm, ...] = ARMS if arm == "both" else ("speculative",)

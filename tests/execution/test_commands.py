@@ -27,7 +27,7 @@ from .scripted import PLANNING, measure, planner
 from .test_loop import by_chance
 
 
-def leapmodel(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def leapmodel(*arguments: str | bytes, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "leapmodel", *arguments],
         capture_output=True,
@@ -282,6 +282,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
         (["--target-extra", '{"n":2}'], 2, "target: extra field 'n': expected one that is not set"),
         (["--target-extra", '{"p":NaN}'], 2, "'p': expected JSON of finite numbers and whole"),
         (["--target-extra", '{"p":1e999}'], 2, "'p': expected JSON of finite numbers and whole"),
+        (["--target-model", b"\xff"], 2, "--target-model: expected UTF-8, found '\\udcff'"),
         (["--target-url", "http://a:b"], 2, "expected an address such as http://127.0.0.1:8000"),
         (["--tasks-file", "no-such-file"], 1, "no-such-file: expected a text file"),
     ],
@@ -295,6 +296,25 @@ def test_what_makes_no_sense_is_one_line(tmp_path, arguments, status, said):
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "online", "probe", "agreement"])
+def test_a_word_that_no_record_holds_is_refused_before_anything_is_done(
+    tmp_path: Path, command: str
+):
+    given = {
+        "run": ["--target-url", "http://127.0.0.1:9", "-o", str(tmp_path / "o")],
+        "online": ["--target-url", "http://127.0.0.1:9", "--base", "x", "-o", str(tmp_path / "o")],
+        "probe": ["no-such-trace.jsonl", "--target-url", "http://127.0.0.1:9"],
+        "agreement": ["no-such-trace.jsonl"],
+    }
+    more = ("--base", "--train-options") if command == "online" else ()
+    for option in ("--draft-name", "--draft-model", *more):
+        done = leapmodel(command, *given[command], option, b"\xff\xfe")
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"leapmodel: error: {option}: expected UTF-8, found '\\udcff\\udcfe'\n"
+        )
 
 
 def test_no_server_is_one_line(tmp_path: Path):
