@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -87,11 +88,19 @@ def require_utf_8(option: str, given: str | None) -> None:
         raise UsageError(f"{option}: expected UTF-8, found {shown(given)}")
 
 
+def _no_nan(context: click.Context, option: click.Parameter, given: float) -> float:
+    """Refuse what is no number: it passes every comparison with a bound."""
+    if math.isnan(given):
+        raise click.BadParameter("nan is not in the range x>0.", context, option)
+    return given
+
+
 stalled_option = click.option(
     "--stalled",
     "stalled_s",
     type=click.FloatRange(min=0, min_open=True),
     default=STALLED_S,
+    callback=_no_nan,
     show_default=True,
     metavar="SECONDS",
     help=f"Give up on a server that is silent for so long. API key: ${API_KEY_VARIABLE}.",

@@ -284,6 +284,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
         (["--target-extra", '{"p":1e999}'], 2, "'p': expected JSON of finite numbers and whole"),
         (["--target-model", b"\xff"], 2, "--target-model: expected UTF-8, found '\\udcff'"),
         (["--target-url", "http://a:b"], 2, "expected an address such as http://127.0.0.1:8000"),
+        (["--stalled", "nan"], 2, "'--stalled': nan is not in the range x>0"),
         (["--tasks-file", "no-such-file"], 1, "no-such-file: expected a text file"),
     ],
 )
@@ -315,6 +316,15 @@ def test_a_word_that_no_record_holds_is_refused_before_anything_is_done(
         assert done.stderr == (
             f"leapmodel: error: {option}: expected UTF-8, found '\\udcff\\udcfe'\n"
         )
+
+
+def test_patience_may_be_without_limit(tmp_path: Path):
+    with FakeServer(planner()) as target:
+        done = leapmodel(
+            "collect", "--target-url", target.url.upper(), "--limit", "1", "--tasks", "test",
+            "--stalled", "inf", "-o", str(tmp_path),
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_server_is_one_line(tmp_path: Path):
