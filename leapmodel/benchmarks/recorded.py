@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from leapmodel.benchmarks import Benchmark, load_benchmark
+from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import DataError, UsageError, shown
+from leapmodel.recorded_settings import refuse_other_benchmark
 
 
 def benchmark_of(
@@ -18,6 +20,9 @@ def benchmark_of(
     settings: Mapping[str, Any] | None = None,
 ) -> Benchmark:
     """Return the benchmark that a record was made on, or another one by name.
+
+    Where the record states a hash of its tasks, they must be the same: a file of tasks may have
+    changed since, and other tasks under the same names would be taken for those that ran.
 
     Parameters
     ----------
@@ -36,7 +41,8 @@ def benchmark_of(
     DataError
         If none is named, or its settings are no object.
     UsageError
-        If there is no such benchmark, or it does not take these settings.
+        If there is no such benchmark, it does not take these settings, or its tasks are not those
+        of the record.
 
     Examples
     --------
@@ -55,6 +61,12 @@ def benchmark_of(
         expected = "the benchmark's settings as an object in the metadata"
         raise DataError(where, expected=expected, found=shown(kept))
     try:
-        return load_benchmark(wanted, **{**(kept or {}), **(settings or {})})
+        benchmark = load_benchmark(wanted, **{**(kept or {}), **(settings or {})})
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
+    hashed = recorded.get("tasks_sha256") if wanted == recorded.get("name") else None
+    if hashed is not None:
+        ours = about_benchmark(benchmark)
+        if hashed != ours["tasks_sha256"]:
+            refuse_other_benchmark(ours, metadata, where)
+    return benchmark

@@ -13,7 +13,7 @@ from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.cli.gathering import Decorator, gathered
 from leapmodel.errors import UsageError
-from leapmodel.execution.records.settings import first_difference, shown_apart
+from leapmodel.recorded_settings import refuse_other_benchmark
 
 DEFAULT_BENCHMARK = "planning"
 
@@ -63,9 +63,8 @@ class ChosenBenchmark:
         """
         if not isinstance(metadata.get("benchmark"), Mapping):
             return self.open()
-        known = benchmark_of(metadata, source)
-        benchmark = load_benchmark(known.name, **{**known.settings, **self.settings})
-        ours = {**about_benchmark(benchmark), "name": self.name or known.name}
+        benchmark = benchmark_of(metadata, source, settings=self.settings)
+        ours = {**about_benchmark(benchmark), "name": self.name or benchmark.name}
         refuse_other_benchmark(ours, metadata, source)
         return benchmark
 
@@ -75,42 +74,6 @@ class ChosenBenchmark:
         if not tasks:
             raise UsageError(f"the benchmark {benchmark.name} has no {split} tasks")
         return tasks[: self.limit]
-
-
-def refuse_other_benchmark(
-    ours: Mapping[str, Any], metadata: Mapping[str, Any], source: str
-) -> None:
-    """Refuse a file that states another benchmark, or other settings of it.
-
-    Parameters
-    ----------
-    ours : mapping
-        What :func:`~leapmodel.benchmarks.interface.about_benchmark` says of the benchmark in use.
-    metadata : mapping
-        What the file says about itself; what it leaves out contradicts nothing.
-    source : str
-        The file.
-
-    Raises
-    ------
-    UsageError
-        Naming the setting that differs and both its values.
-    """
-    said = metadata.get("benchmark")
-    if not isinstance(said, Mapping):
-        return
-    theirs = {name: value for name, value in said.items() if name in ours and value is not None}
-    stated = theirs.get("settings")
-    if isinstance(stated, Mapping):
-        settings = {name: ours["settings"].get(name) for name in stated}
-        if "tasks_sha256" in theirs:  # says more of the tasks than the place of their file
-            stated = {**stated, "tasks_file": settings.get("tasks_file")}
-            settings["tasks_file"] = stated["tasks_file"]
-        theirs["settings"], ours = stated, {**ours, "settings": settings}
-    differs = first_difference(theirs, {name: ours[name] for name in theirs}, "benchmark")
-    if differs is not None:
-        before, now = shown_apart(differs.theirs, differs.ours)
-        raise UsageError(f"{source}: was recorded with {differs.name} {before}, now it is {now}")
 
 
 def _benchmark_options(name: str, seed: str, budget: str) -> Decorator:

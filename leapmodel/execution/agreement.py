@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from leapmodel.benchmarks import Benchmark
+from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.endpoint import Endpoint
@@ -88,7 +89,7 @@ async def ask_draft(
             tick()
     about = {
         "made_by": "leapmodel agreement",
-        "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
+        "benchmark": about_benchmark(benchmark),
         "draft": {"model": draft.model, "name": name},
         "reset_caches": reset_caches,
     }

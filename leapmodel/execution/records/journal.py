@@ -19,8 +19,8 @@ import pandas as pd
 
 from leapmodel.errors import UsageError
 from leapmodel.execution.records.record import Round
-from leapmodel.execution.records.settings import first_difference, shown_apart
 from leapmodel.execution.records.written import Key, checked_rows, read_written
+from leapmodel.recorded_settings import first_difference, shown_apart
 from leapmodel.rounds import Rounds
 
 
@@ -38,7 +38,7 @@ class Journal:
         Whether to go on with an existing file. Without it, one that exists is refused.
     fixed : iterable of str
         The metadata that must be the same for a run to go on; see
-        :mod:`leapmodel.execution.records.settings`.
+        :mod:`leapmodel.recorded_settings`.
 
     Raises
     ------
