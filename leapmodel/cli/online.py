@@ -13,11 +13,7 @@ import click
 
 from leapmodel.benchmarks import Benchmark
 from leapmodel.benchmarks.interface import about_benchmark
-from leapmodel.cli.chosen_benchmark import (
-    ChosenBenchmark,
-    benchmark_options,
-    refuse_other_benchmark,
-)
+from leapmodel.cli.chosen_benchmark import ChosenBenchmark, benchmark_options
 from leapmodel.cli.engine import (
     ServedModel,
     draft_options,
@@ -36,6 +32,7 @@ from leapmodel.execution.online import (
     Method,
     Stream,
     require_batches,
+    require_held_out,
     run_online,
 )
 from leapmodel.execution.protocol import ARMS, Plan
@@ -44,6 +41,7 @@ from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.swapping import Swap
 from leapmodel.execution.training.pairs import Pairs, write_pairs
 from leapmodel.online_curve import online_curve
+from leapmodel.recorded_settings import refuse_other_benchmark
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
 from leapmodel.versions import VERSIONS_NAME, Version
@@ -123,6 +121,7 @@ def command(
     arms: tuple[Arm, ...] = ARMS if arm == "both" else ("speculative",)
     require_batches(batches, tasks)
     contexts = [] if heldout is None else _heldout_contexts(benchmark, heldout)
+    require_held_out(contexts, tasks)
     try:
         more = shlex.split(train_options)
     except ValueError as error:

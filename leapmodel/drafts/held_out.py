@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.drafts.rates import Rate, TaskRates
-from leapmodel.errors import UsageError
 from leapmodel.hits import compare_predictions, sum_by_task
+from leapmodel.holding_out import refuse_learned_tasks
 from leapmodel.predictions import Predictions
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
@@ -194,11 +194,7 @@ def held_out(
 
 def _seen(trace: Trace, training: Trace) -> tuple[np.ndarray, int, int]:
     """Return which steps belong to a run whose actions occur in training, and the runs' counts."""
-    both = set(trace.task_names) & set(training.task_names)
-    if both:
-        raise UsageError(
-            f"the training trace has {len(both)} of the held-out tasks, such as {min(both)}"
-        )
+    refuse_learned_tasks("the training trace has", training.task_names, trace.task_names)
     known = {tuple(run) for run in _runs(training)}
     flags = [tuple(run) in known for run in _runs(trace)]
     lengths = [len(run) for run in _runs(trace)]

@@ -14,7 +14,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -44,6 +44,7 @@ from leapmodel.execution.records.recording import (
 from leapmodel.execution.swapping import Swap, retire_version, serve_version
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
+from leapmodel.holding_out import refuse_learned_tasks
 from leapmodel.versions import VERSIONS_NAME, Version, read_versions, write_versions
 
 Method = Literal["retrain", "continual"]
@@ -120,7 +121,8 @@ async def run_online(
     Raises
     ------
     UsageError
-        If there are fewer tasks than batches, or the folder holds another stream.
+        If there are fewer tasks than batches, a held-out task is one of them, or the folder holds
+        another stream.
     DataError
         If a file of the folder is damaged, or there is no action to learn from.
     EngineError
@@ -130,6 +132,7 @@ async def run_online(
     if draft is None:
         raise UsageError("online: expected a draft, found none")
     require_batches(stream.batches, plan.tasks)
+    require_held_out(stream.heldout, plan.tasks)
     place = made_folder(folder)
     adapters = sorted(one.name for one in place.glob("version-*"))
     refuse_others(place, [TRACE_NAME, VERSIONS_NAME, *adapters])
@@ -191,6 +194,18 @@ def require_batches(batches: int, tasks: Sequence[Task]) -> None:
         raise UsageError(
             f"--batches: expected at most {len(tasks)}, one for each task, found {batches}"
         )
+
+
+def require_held_out(contexts: Iterable[Context], tasks: Iterable[Task]) -> None:
+    """Refuse contexts of tasks that the draft learns from: it would be scored on what it was told.
+
+    Raises
+    ------
+    UsageError
+        Naming one of the tasks.
+    """
+    names = (context.task.name for context in contexts)
+    refuse_learned_tasks("the training tasks have", (task.name for task in tasks), names)
 
 
 def _about_stream(stream: Stream) -> dict[str, Any]:

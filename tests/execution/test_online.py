@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,14 +217,27 @@ def test_agreement_is_scored_on_tasks_of_its_own(tmp_path: Path):
 
 
 def test_agreement_is_that_of_the_version_that_is_scored(tmp_path: Path):
-    contexts = heldout(TASKS[:6])
-    right = [task.name for task in TASKS[:3]]  # what the first batch teaches
+    contexts = [
+        replace(context, task=replace(context.task, name=f"like {context.task.name}"))
+        for context in heldout(TASKS[:6])
+    ]
+    right = [f"like {task.name}" for task in TASKS[:3]]  # what the first batch teaches
     learned = sum(context.task.name in right for context in contexts)
     others = [context for context in contexts if context.task.name not in right]
     lucky = sum(context.action == "Fill Mask" for context in others)
     versions, _ = stream(tmp_path, Pupil(), "retrain", scored=contexts)
     assert versions[1].agreement == pytest.approx((learned + lucky) / len(contexts))
     assert versions[0].agreement < versions[1].agreement < versions[2].agreement == 1
+
+
+def test_tasks_that_are_learned_from_are_not_held_out(tmp_path: Path):
+    pupil = Pupil()
+    first, *_ = sorted(task.name for task in TASKS[:2])
+    said = f"^the training tasks have 2 of the held-out tasks, such as {first}$"
+    with pytest.raises(UsageError, match=said):
+        stream(tmp_path / "x", pupil, "retrain", scored=[*heldout(), *heldout(TASKS[:2])])
+    assert not pupil.trained
+    assert not (tmp_path / "x").exists()
 
 
 def test_two_streams_can_use_one_server(tmp_path: Path):
