@@ -73,7 +73,7 @@ def command(
     workload = read_trace(trace)
     learned = None if train_trace is None else read_trace(train_trace)
     benchmark = benchmark_of(workload.metadata, trace, name=benchmark_name)
-    contexts = list(contexts_of(benchmark, workload, first_tasks=limit))
+    contexts = list(contexts_of(benchmark, workload, first_tasks=limit, source=trace))
 
     async def work() -> Predictions:
         async with AsyncExitStack() as stack:

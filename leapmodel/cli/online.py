@@ -173,7 +173,7 @@ def _heldout_contexts(benchmark: Benchmark, path: str) -> list[Context]:
     """Return the contexts of a trace that was recorded on this very benchmark."""
     trace = read_trace(path)
     refuse_other_benchmark(about_benchmark(benchmark), trace.metadata, f"--heldout {path}")
-    return list(contexts_of(benchmark, trace))
+    return list(contexts_of(benchmark, trace, source=path))
 
 
 def _said(version: Version) -> None:

@@ -65,7 +65,7 @@ def command(
         check_place(output)
     workload = read_trace(trace)
     benchmark = chosen.open_as(workload.metadata, trace)
-    contexts = list(contexts_of(benchmark, workload, first_tasks=chosen.limit))
+    contexts = list(contexts_of(benchmark, workload, first_tasks=chosen.limit, source=trace))
 
     async def work() -> Probe:
         async with AsyncExitStack() as stack:

@@ -151,9 +151,9 @@ def _pairs(source: str, supervision: str) -> Pairs:
     if kind == "pairs":
         pairs = read_pairs(source)
     elif kind == "rounds":
-        pairs = pairs_from_rounds(read_rounds(source))
+        pairs = pairs_from_rounds(read_rounds(source), source=source)
     else:
-        pairs = pairs_from_trace(read_trace(source))
+        pairs = pairs_from_trace(read_trace(source), source=source)
     if supervision == "target" or pairs.metadata.get("supervision") == "gold":
         return pairs
     benchmark = benchmark_of(pairs.metadata, source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from leapmodel.benchmarks import Benchmark, Prompt, Task
 from leapmodel.benchmarks.interface import all_tasks
@@ -35,7 +36,11 @@ class Context:
 
 
 def contexts_of(
-    benchmark: Benchmark, trace: Trace, *, first_tasks: int | None = None
+    benchmark: Benchmark,
+    trace: Trace,
+    *,
+    first_tasks: int | None = None,
+    source: str | Path = "the trace",
 ) -> Iterator[Context]:
     """Rebuild the context of every step, in the trace's order.
 
@@ -46,6 +51,8 @@ def contexts_of(
     trace : Trace
     first_tasks : int, optional
         Only of so many tasks, the first.
+    source : str or Path, default "the trace"
+        What error messages call the trace, such as its file.
 
     Raises
     ------
@@ -74,7 +81,7 @@ def contexts_of(
             continue
         if name not in known:
             raise DataError(
-                "trace",
+                source,
                 column="task",
                 expected=f"a task of the benchmark {benchmark.name} (other settings?)",
                 found=repr(name),
@@ -84,7 +91,7 @@ def contexts_of(
             environment = benchmark.start(task)
         if environment.over:
             raise DataError(
-                "trace",
+                source,
                 column="step",
                 expected=f"{name} to end after {step} steps, as the benchmark does",
                 found="another step",

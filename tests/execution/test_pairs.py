@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leapmodel.benchmarks import PlanningBenchmark
 from leapmodel.errors import DataError, UsageError
 from leapmodel.execution.training.pairs import (
     Pairs,
@@ -19,10 +21,11 @@ from leapmodel.execution.training.pairs import (
     read_pairs,
     write_pairs,
 )
-from leapmodel.rounds import read_rounds
+from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace
 
 from .scripted import PLANNING
+from .simulated import simulate
 
 ABOUT = {"benchmark": {"name": "planning", "settings": PLANNING.settings}}
 GOLD = pairs_from_gold(PLANNING, PLANNING.tasks("train"))
@@ -65,6 +68,42 @@ def test_a_trace_must_say_its_benchmark():
     trace = trace_of(["Fill Mask"])
     with pytest.raises(DataError, match="the trace: expected a benchmark's name in the metadata"):
         pairs_from_trace(Trace.from_frame(trace.frame))
+
+
+def test_what_is_no_trace_of_the_benchmark_is_named_by_its_file():
+    trace = Trace.from_frame(trace_of(["Fill Mask"]).frame.assign(task="mine"), ABOUT)
+    for source, said in ((None, "the trace"), ("t.jsonl", "t.jsonl")):
+        named = {} if source is None else {"source": source}
+        with pytest.raises(DataError, match=rf"^{said}: column task: expected a task of the bench"):
+            pairs_from_trace(trace, **named)
+
+
+@pytest.mark.parametrize("arm", ["sequential", "speculative"])
+def test_contexts_that_were_other_ones_teach_nothing(arm: Any):
+    rounds = simulate(n_tasks=3)
+    assert len(pairs_from_rounds(rounds, arm=arm))
+    other = PlanningBenchmark(target_tokens=9)  # the same tasks, asked in another way
+    task = rounds.task_names[0]
+    said = (
+        "^r.jsonl: column verifications: expected the request that the benchmark makes of"
+        f" {task} at step 0, found the hash of another$"
+    )
+    with pytest.raises(DataError, match=said):
+        pairs_from_rounds(rounds, other, arm=arm, source="r.jsonl")
+    frame = rounds.frame.assign(
+        verifications=[
+            [{**one, "context": None} for one in asked] for asked in rounds.frame["verifications"]
+        ]
+    )
+    unstated = Rounds.from_frame(frame, rounds.metadata)  # such a record is taken at its word
+    assert len(pairs_from_rounds(unstated, other, arm=arm)) == len(
+        pairs_from_rounds(rounds, arm=arm)
+    )
+
+
+def test_rounds_without_the_arm_are_refused():
+    with pytest.raises(DataError, match=r"^the record: expected a speculative arm, found none$"):
+        pairs_from_rounds(simulate(n_tasks=2, arms=["sequential"]), arm="speculative")
 
 
 def test_no_parsed_action_at_all_is_refused():

@@ -77,6 +77,59 @@ def test_what_agreement_writes_is_what_predict_takes(heldout: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
+def test_neither_asks_nor_teaches_other_tasks_than_those_that_ran(tmp_path: Path):
+    listed, out, gone = tmp_path / "tasks.txt", tmp_path / "out", tmp_path / "new"
+    listed.write_text("\n".join(f"Given picture {i}, how to get its class?" for i in range(20)))
+    with FakeServer("<tool>TERMINATE</tool>") as server:
+        done = leapmodel(
+            "collect", "--target-url", server.url, "--tasks-file", str(listed), "-o", str(out),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        listed.write_text(listed.read_text().replace("picture", "photo"))
+        before = len(server.requests)
+        for name, command in (
+            ("trace.jsonl", ["agreement", "--draft-url", server.url]),
+            ("trace.jsonl", ["train", "--base", "x", "-o", str(gone)]),
+            ("rounds.jsonl", ["train", "--base", "x", "-o", str(gone)]),
+            ("pairs.jsonl", ["train", "--supervision", "gold", "--base", "x", "-o", str(gone)]),
+        ):
+            done = leapmodel(*command, str(out / name))
+            assert done.returncode == 2
+            said = f"leapmodel: error: {out / name}: was recorded with benchmark tasks_sha256 '"
+            assert done.stderr.startswith(said)
+            assert done.stderr.count("\n") == 1
+        assert len(server.requests) == before
+    assert not gone.exists()
+
+
+def test_online_holds_out_what_it_does_not_learn(tmp_path: Path):
+    trace = gold_trace(tmp_path / "t.jsonl", "train", 12)
+    nowhere = ["--target-url", "http://127.0.0.1:9", "--base", "x", "-o", str(tmp_path / "o")]
+    done = leapmodel("online", *nowhere, "--limit", "10", "--heldout", str(trace))
+    assert done.returncode == 2
+    first = PLANNING.tasks("train")[0].name
+    assert done.stderr == (
+        f"leapmodel: error: the training tasks have 10 of the held-out tasks, such as {first}\n"
+    )
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_foreign_trace_is_named_by_its_file(tmp_path: Path):
+    path = tmp_path / "t.jsonl"
+    mine = pd.DataFrame({"task": ["mine"], "step": 0, "gen_s": 1.0, "action": "Fill Mask"})
+    write_trace(Trace.from_frame(mine, ABOUT), path)
+    nowhere = "http://127.0.0.1:9"
+    for command in (
+        ["agreement", "--draft-url", nowhere],
+        ["probe", "--target-url", nowhere, "--draft-url", nowhere],
+        ["train", "--base", "x", "-o", str(tmp_path / "new")],
+        ["online", "--target-url", nowhere, "--base", "x", "-o", str(tmp_path / "o"), "--heldout"],
+    ):
+        done = leapmodel(*command, str(path))
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"leapmodel: error: {path}: column task: expected a task of")
+
+
 def test_outputs_that_do_not_parse_are_misses(heldout: Path):
     with FakeServer("I would rather not") as draft:
         done = leapmodel("agreement", str(heldout), "--draft-url", draft.url, "--json")

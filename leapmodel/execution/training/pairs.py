@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.benchmarks import Benchmark, Task
+from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.checks import ColumnChecks
 from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.execution.contexts import contexts_of
+from leapmodel.execution.contexts import Context, contexts_of
 from leapmodel.execution.records.record import Arm
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
 from leapmodel.rounds import Rounds
@@ -209,7 +210,9 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     write_table(pairs.frame, path, kind="pairs", metadata=pairs.metadata)
 
 
-def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
+def pairs_from_trace(
+    trace: Trace, benchmark: Benchmark | None = None, *, source: str | Path = "the trace"
+) -> Pairs:
     """Rebuild the contexts of a trace by replaying its actions in the benchmark's environment.
 
     Parameters
@@ -218,6 +221,8 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
         Sequential, of tasks of a benchmark.
     benchmark : Benchmark, optional
         Default: the one the trace's metadata names.
+    source : str or Path, default "the trace"
+        What error messages call the trace, such as its file.
 
     Returns
     -------
@@ -227,12 +232,17 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
     Raises
     ------
     UsageError
-        If there is no such benchmark, or it does not take the settings of the metadata.
+        If there is no such benchmark, it does not take the settings of the metadata, or has other
+        tasks than those that ran.
     DataError
         If the trace names no benchmark, has a task the benchmark lacks, goes on where its
         environment ends, or has no parsed action.
     """
-    benchmark = benchmark or benchmark_of(trace.metadata, "the trace")
+    benchmark = benchmark or benchmark_of(trace.metadata, source)
+    return _pairs_of(contexts_of(benchmark, trace, source=source), benchmark, source)
+
+
+def _pairs_of(contexts: Iterable[Context], benchmark: Benchmark, source: str | Path) -> Pairs:
     rows = [
         {
             "task": context.task.name,
@@ -243,18 +253,24 @@ def pairs_from_trace(trace: Trace, benchmark: Benchmark | None = None) -> Pairs:
             "answer": benchmark.answer("draft", context.action),
             "target_messages": _plain(context.target.messages),
         }
-        for context in contexts_of(benchmark, trace)
+        for context in contexts
         if context.action is not None
     ]
     if not rows:
-        raise DataError("trace", column="action", expected="a parsed action", found="none")
+        raise DataError(source, column="action", expected="a parsed action", found="none")
     return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "target"))
 
 
 def pairs_from_rounds(
-    rounds: Rounds, benchmark: Benchmark | None = None, *, arm: Arm | None = None
+    rounds: Rounds,
+    benchmark: Benchmark | None = None,
+    *,
+    arm: Arm | None = None,
+    source: str | Path = "the record",
 ) -> Pairs:
     """Return the pairs behind measured rounds.
+
+    Each context built again is compared with the recorded hash of the target's request.
 
     Parameters
     ----------
@@ -264,20 +280,43 @@ def pairs_from_rounds(
         Default: the one the record names.
     arm : {"sequential", "speculative"}, optional
         Default: the sequential one, if there is one.
+    source : str or Path, default "the record"
+        What error messages call the rounds, such as their file.
 
-    Returns and raises what :func:`pairs_from_trace` does.
+    Returns and raises what :func:`pairs_from_trace` does, and a DataError for a request that was
+    another one.
     """
-    benchmark = benchmark or benchmark_of(rounds.metadata, "the record")
+    benchmark = benchmark or benchmark_of(rounds.metadata, source)
     if arm is None:
         arm = "sequential" if len(rounds.sequential.frame) else "speculative"
-    if arm == "sequential":
-        return pairs_from_trace(rounds.sequential_trace(), benchmark)
-    steps = [
-        {"task": task, "run": run, "step": step, "gen_s": 1.0, "action": action}
-        for (task, run), actions in rounds.committed_actions("speculative").items()
-        for step, action in enumerate(actions)
-    ]  # only the actions count: a round's time is no step's
-    return pairs_from_trace(Trace.from_frame(pd.DataFrame(steps)), benchmark)
+    steps = rounds.arm(arm).committed
+    if not len(steps):
+        raise DataError(source, expected=f"a {arm} arm", found="none")
+    key = ["task", "run", "step"]
+    # Only the actions count: a round's time is no step's.
+    trace = Trace.from_frame(steps[[*key, "action"]].assign(gen_s=1.0), are_canonical=True)
+    asked = dict(zip(steps[key].itertuples(index=False, name=None), steps["context"], strict=True))
+    contexts = contexts_of(benchmark, trace, source=source)
+    return _pairs_of(_as_asked(contexts, asked, source), benchmark, source)
+
+
+def _as_asked(
+    contexts: Iterable[Context],
+    asked: Mapping[tuple[str, int, int], Any],
+    source: str | Path,
+) -> Iterator[Context]:
+    """Yield contexts as long as each is the one whose hash was recorded, if one was."""
+    for context in contexts:
+        key = (context.task.name, context.run, context.step)
+        recorded = asked[key]
+        if isinstance(recorded, str) and recorded != context.target.sha256():
+            raise DataError(
+                source,
+                column="verifications",
+                expected=f"the request that the benchmark makes of {key[0]} at step {key[2]}",
+                found="the hash of another",
+            )
+        yield context
 
 
 def join_pairs(several: Sequence[Pairs]) -> Pairs:
@@ -335,10 +374,7 @@ def action_sequences(frame: pd.DataFrame) -> dict[tuple[str, int], tuple[str | N
 
 
 def _about(benchmark: Benchmark, supervision: str) -> dict[str, Any]:
-    return {
-        "benchmark": {"name": benchmark.name, "settings": benchmark.settings},
-        "supervision": supervision,
-    }
+    return {"benchmark": about_benchmark(benchmark), "supervision": supervision}
 
 
 def _plain(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
