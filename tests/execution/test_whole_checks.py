@@ -61,6 +61,41 @@ def test_metadata_that_state_no_depth(tmp_path, rounds):
     assert falsify(tmp_path, rounds, depth=None).passed
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("concurrency", "1", "a whole number above 0"),
+        ("concurrency", 0, "a whole number above 0"),
+        ("concurrency", True, "a whole number above 0"),
+        ("concurrency", 1.5, "a whole number above 0"),
+        ("concurrency", [4], "a whole number above 0"),
+        ("mode", "Gather", "prefix or gather"),
+        ("mode", ["gather"], "prefix or gather"),
+        ("arms", "both", "a list of sequential and speculative, or of one of them"),
+        ("arms", [], "a list of sequential and speculative, or of one of them"),
+        ("arms", ["sequential", "other"], "a list of sequential and speculative, or of one of"),
+        ("arms", [["sequential"], 3], "a list of sequential and speculative, or of one of them"),
+    ],
+)
+def test_metadata_that_would_switch_a_check_off(tmp_path, rounds, name, value, expected):
+    (violation,) = falsify(tmp_path, rounds, **{name: value}).violations
+    assert str(violation).startswith(f"{name} in the metadata: expected {expected}")
+    assert violation.found == repr(value)
+
+
+@pytest.mark.parametrize("name", ["terminal", "mode", "concurrency", "arms", "tasks"])
+def test_metadata_that_say_less(tmp_path, rounds, name):
+    assert falsify(tmp_path, rounds, **{name: None}).passed
+
+
+def test_metadata_that_leave_the_concurrency_out_are_of_one_task_at_a_time(tmp_path, rounds):
+    def change(rows):
+        return without(as_recorded(rows), 5, "speculative")
+
+    found = falsify(tmp_path, rounds, change, concurrency=None)
+    assert places(found) == [(rounds.task_names[5], 0, "speculative", None)]
+
+
 @pytest.mark.parametrize("name", ["clock_s", "started_s"])
 @pytest.mark.parametrize("how_many", [1, 4])
 def test_a_time_that_is_not_always_there(tmp_path, rounds, name, how_many):
@@ -141,7 +176,7 @@ def test_an_arm_in_a_file_of_its_own(rounds, arm):
     assert audit(rounds.arm(arm)).passed
 
 
-@pytest.mark.parametrize("arms", [None, "both", ["speculative"], [["sequential"], 3]])
+@pytest.mark.parametrize("arms", [None, ["speculative"]])
 def test_metadata_that_do_not_name_both_arms(tmp_path, rounds, arms):
     assert falsify(tmp_path, rounds, lambda rows: without(rows, 0, "sequential"), arms=arms).passed
 
@@ -190,15 +225,68 @@ def test_tasks_that_are_still_to_come(tmp_path, rounds):
     assert falsify(tmp_path, rounds, tasks=rounds.task_names[:4]).passed
 
 
-def test_an_earlier_pass_that_lacks_its_last_task(tmp_path, twice):
+@pytest.mark.parametrize("run", [0, 1])
+def test_a_pass_that_was_told_to_take_fewer_tasks(tmp_path, twice, run):
     names = twice.task_names
 
-    def change(run):
-        return lambda rows: without(without(rows, -1, "sequential", run), -1, "speculative", run)
+    def lacking(rows, at):
+        return without(without(rows, at, "sequential", run), at, "speculative", run)
 
-    found = falsify(tmp_path, twice, change(0), tasks=names)
-    assert places(found) == [(names[-1], 0, arm, None) for arm in ("sequential", "speculative")]
-    assert falsify(tmp_path, twice, change(1), tasks=names).passed
+    found = falsify(tmp_path, twice, lambda rows: lacking(rows, -1), tasks=names)
+    assert (found.passed, found.unfinished) == (True, (0, 3, None))
+    found = falsify(tmp_path, twice, lambda rows: lacking(rows, 1), tasks=names)
+    assert places(found) == [(names[1], run, arm, None) for arm in ("sequential", "speculative")]
+
+
+def cut(rows, names, arms=("sequential", "speculative")):
+    return [row for row in rows if row["task"] not in names or row["arm"] not in arms]
+
+
+def test_a_record_that_lacks_its_last_tasks_is_said_to_be_unfinished(tmp_path, rounds):
+    names = rounds.task_names
+    whole = falsify(tmp_path, rounds, tasks=names)
+    assert "unfinished" not in whole.summary()
+    assert whole.to_dict()["unfinished"] == 0
+    found = falsify(tmp_path, rounds, lambda rows: cut(rows, names[-1:]), tasks=names)
+    assert found.passed
+    said = "unfinished: 1 of 12 listed tasks has no rounds"
+    assert found.summary().startswith("0 violations in 11 tasks, ")
+    assert found.summary().endswith(f" commits; {said}")
+    assert found.to_dict()["unfinished"] == 1
+    found = falsify(
+        tmp_path, rounds, lambda rows: cut(rows, names[-3:]), tasks=names, concurrency=4
+    )
+    assert str(found.unfinished) == "unfinished: 3 of 12 listed tasks have no rounds"
+
+
+def test_an_arm_that_lacks_its_last_tasks_is_named(tmp_path, rounds):
+    names = rounds.task_names
+
+    def change(rows):
+        return cut(cut(as_recorded(rows), names[-1:]), names[-4:], ["speculative"])
+
+    found = falsify(tmp_path, rounds, change, tasks=names)
+    assert found.passed
+    assert str(found.unfinished) == "unfinished: 4 of 12 listed tasks have no speculative rounds"
+
+
+def test_it_is_not_known_whether_a_record_without_a_list_is_finished(rounds):
+    assert audit(rounds).unfinished is None
+    assert audit(rounds).to_dict()["unfinished"] is None
+
+
+def test_a_task_whose_rounds_can_not_be_read_is_not_skipped(tmp_path, rounds):
+    names = rounds.task_names
+
+    def change(rows):
+        for at in (2, -1):
+            row = next(row for row in rows if row["task"] == names[at])
+            row["committed"] = 7
+
+    found = falsify(tmp_path, rounds, change, tasks=names)
+    assert {violation.task for violation in found.violations} == {names[2], names[-1]}
+    assert "rounds" not in whats(found)
+    assert found.unfinished.tasks == 0
 
 
 @pytest.mark.parametrize("tasks", ["all", [1], {"a": 1}])

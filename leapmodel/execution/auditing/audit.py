@@ -22,7 +22,12 @@ from leapmodel.errors import UsageError, shown
 from leapmodel.execution.auditing.derivation import Derived, Row, state_after
 from leapmodel.execution.auditing.time_checks import round_times, run_times
 from leapmodel.execution.auditing.violation import Violation
-from leapmodel.execution.auditing.whole_checks import stated_terminal, whole_record
+from leapmodel.execution.auditing.whole_checks import (
+    Unfinished,
+    stated_terminal,
+    unfinished,
+    whole_record,
+)
 from leapmodel.rounds import Problem, Rounds, read_sound_rounds
 
 
@@ -37,10 +42,13 @@ class Audit:
     counts : dict
         How much was checked: ``tasks``, ``runs`` (of a task in an arm), ``rounds``, ``requests``
         (hashes compared), ``outputs`` (parsed again), ``commits`` (Property 1).
+    unfinished : Unfinished or None
+        How many of the tasks that the metadata list have no rounds yet; None if they list none.
     """
 
     violations: tuple[Violation, ...]
     counts: dict[str, int]
+    unfinished: Unfinished | None = None
 
     def __repr__(self) -> str:
         return f"<Audit: {self.summary().splitlines()[0]}>"
@@ -57,8 +65,10 @@ class Audit:
         """Return the counts and every violation as plain text."""
         counted = ", ".join(f"{number:,} {name}" for name, number in self.counts.items())
         n = len(self.violations)
-        verdict = f"{n:,} violation{'s' * (n != 1)}"
-        return "\n".join([f"{verdict} in {counted}", *map(str, self.violations)])
+        verdict = f"{n:,} violation{'s' * (n != 1)} in {counted}"
+        if self.unfinished is not None and self.unfinished.tasks:
+            verdict += f"; {self.unfinished}"
+        return "\n".join([verdict, *map(str, self.violations)])
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row a violation: task, run, arm, round, what, expected, found."""
@@ -73,6 +83,7 @@ class Audit:
             "schema_version": 1,
             "passed": self.passed,
             "counts": dict(self.counts),
+            "unfinished": None if self.unfinished is None else self.unfinished.tasks,
             "violations": [dict(vars(violation)) for violation in self.violations],
         }
 
@@ -100,7 +111,8 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
     DataError
         If the file can't be read, or does not say its benchmark.
     UsageError
-        If there is no such benchmark, or it does not take the settings of the metadata.
+        If there is no such benchmark, it does not take the settings of the metadata, or has other
+        tasks than those that ran.
     """
     problems: Sequence[Problem] = ()
     where = "the rounds" if isinstance(rounds, Rounds) else rounds
@@ -117,9 +129,10 @@ def audit(rounds: Rounds | str | Path, benchmark: Benchmark | None = None) -> Au
         of_run.setdefault(key, []).append({str(name): cell for name, cell in row.items()})
     for (task, run, arm), rows in of_run.items():
         work.run(task, run, arm, rows)
-    work.violations += whole_record(rounds)
+    unread = {problem.task for problem in problems}
+    work.violations += whole_record(rounds, unread)
     work.counts["tasks"] = rounds.frame["task"].nunique()
-    return Audit(tuple(work.violations), work.counts)
+    return Audit(tuple(work.violations), work.counts, unfinished(rounds, unread))
 
 
 def _of_problem(problem: Problem) -> Violation:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -13,6 +13,23 @@ from leapmodel.round_checks import ARMS
 from leapmodel.rounds import KEY, Rounds
 
 TERMINALS = ("accepted", "probe")
+MODES = ("prefix", "gather")
+
+
+class Unfinished(NamedTuple):
+    """How many of the listed tasks no pass has come to.
+
+    ``arm`` is the one that lacks so many; None if it is so of every arm that the record has.
+    """
+
+    tasks: int
+    listed: int
+    arm: str | None = None
+
+    def __str__(self) -> str:
+        has = "has" if self.tasks == 1 else "have"
+        rounds = "rounds" if self.arm is None else f"{self.arm} rounds"
+        return f"unfinished: {self.tasks} of {self.listed} listed tasks {has} no {rounds}"
 
 
 def stated_terminal(metadata: Mapping[str, Any]) -> str | None:
@@ -21,13 +38,20 @@ def stated_terminal(metadata: Mapping[str, Any]) -> str | None:
     return said if isinstance(said, str) and said in TERMINALS else None
 
 
-def whole_record(rounds: Rounds) -> Iterator[Violation]:
-    """Compare the rounds with the metadata and with each other."""
-    yield from _terminal(rounds.metadata)
+def whole_record(rounds: Rounds, unread: Collection[str | None] = ()) -> Iterator[Violation]:
+    """Compare the rounds with the metadata and with each other.
+
+    Parameters
+    ----------
+    rounds : Rounds
+    unread : collection of str
+        Tasks that have rounds in the record which are no valid ones.
+    """
+    yield from _metadata(rounds.metadata)
     yield from _depths(rounds)
     for name in ("clock_s", "started_s"):
         yield from _missing(rounds.frame, name)
-    skipped = list(_skipped_tasks(rounds))
+    skipped = list(_skipped_tasks(rounds, unread))
     yield from skipped
     named = {(one.task, one.run, one.arm) for one in skipped}
     for missing in _missing_arms(rounds):
@@ -49,10 +73,29 @@ def _of_round(row: Any, what: str, expected: str, found: str) -> Violation:
     return Violation(*place, what, expected, found)
 
 
-def _terminal(metadata: Mapping[str, Any]) -> Iterator[Violation]:
-    said = metadata.get("terminal")
-    if said is not None and stated_terminal(metadata) is None:
-        yield _in_metadata("terminal", " or ".join(TERMINALS), said)
+def _metadata(metadata: Mapping[str, Any]) -> Iterator[Violation]:
+    """Check what the metadata say that decides what is checked; it may be left out, not unknown."""
+    for name, known in (("terminal", TERMINALS), ("mode", MODES)):
+        said = metadata.get(name)
+        if said is not None and not (isinstance(said, str) and said in known):
+            yield _in_metadata(name, " or ".join(known), said)
+    at_a_time = metadata.get("concurrency")
+    if at_a_time is not None and not (_is_whole(at_a_time) and at_a_time > 0):
+        yield _in_metadata("concurrency", "a whole number above 0", at_a_time)
+    arms = metadata.get("arms")
+    if arms is not None and not (isinstance(arms, list) and arms and all(a in ARMS for a in arms)):
+        yield _in_metadata("arms", f"a list of {' and '.join(ARMS)}, or of one of them", arms)
+    listed = metadata.get("tasks")
+    if listed is not None and not _is_list_of_names(listed):
+        yield _in_metadata("tasks", "a list of names", listed)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_list_of_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _depths(rounds: Rounds) -> Iterator[Violation]:
@@ -60,7 +103,7 @@ def _depths(rounds: Rounds) -> Iterator[Violation]:
     stated = rounds.metadata.get("depth")
     if stated is None:
         return
-    if isinstance(stated, bool) or not isinstance(stated, int):
+    if not _is_whole(stated):
         yield _in_metadata("depth", "a whole number", stated)
         return
     frame = rounds.speculative.frame
@@ -80,26 +123,54 @@ def _missing(frame: pd.DataFrame, name: str) -> Iterator[Violation]:
             yield _of_round(row, name, "seconds, as other rounds have", "none")
 
 
-def _skipped_tasks(rounds: Rounds) -> Iterator[Violation]:
+def unfinished(rounds: Rounds, unread: Collection[str | None] = ()) -> Unfinished | None:
+    """Return how many of the tasks that the metadata list no pass has come to.
+
+    It is no violation: a run that broke off looks so. One whose last tasks were taken out does,
+    too. An arm that no task has is not missed. None if no tasks are listed.
+    """
+    listed = _listed(rounds.metadata)
+    if not listed:
+        return None
+    lacking: dict[str, int] = {}
+    for arm, of_arm in rounds.frame.groupby("arm", sort=False):
+        present = {*of_arm["task"], *unread}
+        come_to = _come_to(rounds.metadata, listed, present)
+        lacking[str(arm)] = sum(name not in present for name in listed[come_to:])
+    most = max(lacking.values(), default=0)
+    arms = [arm for arm, tasks in lacking.items() if tasks == most]
+    return Unfinished(most, len(listed), None if len(arms) == len(lacking) else arms[0])
+
+
+def _listed(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the tasks that the metadata list, in the order in which they run."""
+    listed = metadata.get("tasks")
+    return listed if isinstance(listed, list) and _is_list_of_names(listed) else []
+
+
+def _in_order(metadata: Mapping[str, Any]) -> bool:
+    """Return whether tasks ran one after another; of several at a time any may begin first."""
+    return metadata.get("concurrency") in (None, 1)
+
+
+def _come_to(metadata: Mapping[str, Any], listed: list[str], present: Collection[str]) -> int:
+    """Return how many of the listed tasks had their turn, by those that have rounds."""
+    if not _in_order(metadata):
+        return 0
+    return max((at for at, name in enumerate(listed, start=1) if name in present), default=0)
+
+
+def _skipped_tasks(rounds: Rounds, unread: Collection[str | None]) -> Iterator[Violation]:
     """Find tasks without rounds whose turn came before that of one with rounds.
 
-    Tasks run in the order in which the metadata list them, so what an unfinished run lacks is at
-    the end of its last pass. Of several at a time any may be the first that has a round.
+    Tasks run in the order in which the metadata list them, so what a pass lacks is at its end: it
+    is unfinished, or was told to take fewer of them.
     """
-    listed = rounds.metadata.get("tasks")
-    if listed is None:
-        return
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        yield _in_metadata("tasks", "a list of names", listed)
-        return
-    in_order = rounds.metadata.get("concurrency", 1) == 1
+    listed = _listed(rounds.metadata)
     runs = rounds.frame[KEY].drop_duplicates()
-    last_run = runs["run"].max()
     for (run, arm), of_arm in runs.groupby(["run", "arm"], sort=False):
-        present = set(of_arm["task"])
-        begun = [at for at, name in enumerate(listed) if name in present and in_order]
-        reached = len(listed) if run < last_run else max(begun, default=0)
-        for name in listed[:reached]:
+        present = {*of_arm["task"], *unread}
+        for name in listed[: _come_to(rounds.metadata, listed, present)]:
             if name not in present:
                 expected = "some, as the metadata list this task before others that have them"
                 yield Violation(name, int(str(run)), str(arm), None, "rounds", expected, "none")
@@ -113,7 +184,7 @@ def _missing_arms(rounds: Rounds) -> Iterator[Violation]:
     stated = rounds.metadata.get("arms")
     if not isinstance(stated, list) or not all(arm in stated for arm in ARMS):
         return
-    in_order = rounds.metadata.get("concurrency", 1) == 1
+    in_order = _in_order(rounds.metadata)
     runs = rounds.frame[KEY].drop_duplicates()
     last_run = dict(runs.groupby("task")["run"].max())
     for number, of_run in runs.groupby("run", sort=False):
