@@ -168,7 +168,7 @@ def _said_kind(path: str | Path) -> str | None:
         try:
             said = (pq.read_schema(path).metadata or {}).get(_METADATA_KEY)
             about = json.loads(said) if said else {}
-        except (ValueError, OSError):
+        except (ValueError, RecursionError, OSError):
             return None  # reading it whole says better what is wrong
     else:
         _, about = next(iter_json_lines(path), (0, {}))
@@ -263,7 +263,7 @@ def _read_parquet(path: str | Path) -> Table:
             raise ValueError("metadata that is not a JSON object")
         names = table.column_names
         frame = table.to_pandas(ignore_metadata=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         reason = str(error).split("\n")[0]
         raise DataError(path, expected="a complete Parquet file", found=reason) from None
     if len(frame) == 0:

@@ -7,6 +7,7 @@ To add one, write what :mod:`leapmodel.benchmarks.interface` asks for and list i
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -65,4 +66,8 @@ def load_benchmark(name: str, /, **settings: Any) -> Benchmark:
     try:
         return BENCHMARKS[name](**settings)
     except TypeError as error:
-        raise UsageError(f"benchmark {name}: {error}") from None
+        known = inspect.signature(BENCHMARKS[name]).parameters
+        unknown = [setting for setting in settings if setting not in known]
+        wrong = f"no setting {unknown[0]!r}" if unknown else str(error)
+        listed = ", ".join(known)
+        raise UsageError(f"benchmark {name}: {wrong}; its settings are {listed}") from None

@@ -84,6 +84,6 @@ def _parse_settings(settings: tuple[str, ...]) -> dict[str, Any]:
             raise UsageError(f"--setting: expected KEY=VALUE, found {setting!r}")
         try:
             parsed[key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed[key] = value
     return parsed

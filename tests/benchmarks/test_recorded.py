@@ -48,6 +48,7 @@ def test_settings_that_are_no_object(given):
         benchmark_of({"benchmark": {"name": "planning", "settings": given}}, "r.jsonl")
 
 
+SETTINGS = "its settings are seed, tasks_file, target_tokens, draft_tokens"
 BAD_SETTINGS = {
     "a seed that is a list": ({"seed": [1]}, r"seed: expected a whole number, found \[1\]"),
     "a seed that is null": ({"seed": None}, "seed: expected a whole number, found None"),
@@ -60,8 +61,16 @@ BAD_SETTINGS = {
         {"tasks_file": {}},
         "tasks_file: expected the path of a file, found {}",
     ),
-    "a setting called name": ({"name": 7}, "benchmark planning: .*unexpected keyword .*'name'"),
-    "a setting called self": ({"self": 7}, "benchmark planning: .*'self'"),
+    "tasks without a path": (
+        {"tasks_file": ""},
+        "tasks_file: expected the path of a file, found ''",
+    ),
+    "a setting called name": ({"name": 7}, f"benchmark planning: no setting 'name'; {SETTINGS}$"),
+    "a setting called self": ({"self": 7}, f"benchmark planning: no setting 'self'; {SETTINGS}$"),
+    "a setting that is misspelt": (
+        {"seed": 5, "task_file": "x"},
+        f"benchmark planning: no setting 'task_file'; {SETTINGS}$",
+    ),
 }
 
 

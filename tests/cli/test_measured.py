@@ -277,10 +277,14 @@ BAD_USAGE = {
     ),
     "no file": (["audit"], "Missing argument 'ROUNDS…'"),
     "no such benchmark": (["audit", "k3.parquet", "--benchmark", "plan"], "did you mean planning?"),
-    "no such setting": (["audit", "k3.parquet", "--setting", "size=3"], "benchmark planning: "),
+    "no such setting": (["audit", "k3.parquet", "--setting", "size=3"], "its settings are seed"),
     "a setting's value": (
         ["audit", "k3.parquet", "--setting", "seed=[1]"],
         "k3.parquet: seed: expected a whole number, found [1]",
+    ),
+    "a setting nested deeply": (
+        ["audit", "k3.parquet", "--setting", f"seed={'[' * 100_000}"],
+        "k3.parquet: seed: expected a whole number, found '[[[[",
     ),
     "a setting called name": (
         ["audit", "k3.parquet", "--setting", "name=7"],
