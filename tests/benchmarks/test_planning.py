@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from leapmodel.actions import TERMINATE
 from leapmodel.benchmarks import load_benchmark, task_named
+from leapmodel.benchmarks.interface import all_tasks
 from leapmodel.benchmarks.planning import MAX_STEPS, PlanningBenchmark
 from leapmodel.benchmarks.planning.assignment import REPAIRS, Assignment
 from leapmodel.benchmarks.planning.prompts import answer, parse_tool
@@ -205,9 +206,10 @@ def test_a_file_of_tasks_is_split_as_the_papers_are(tmp_path: Path):
 def test_a_task_ends_where_its_line_does_and_nowhere_else(tmp_path: Path):
     listed = tmp_path / "tasks.txt"
     texts = [f"first{mark}second {i}" for i, mark in enumerate("\u2028\u2029\x85\x0b\x0c\x1c")]
-    listed.write_bytes("\r\n".join(texts).encode())
-    read = PlanningBenchmark(tasks_file=listed)
-    assert {task.text for split in ("train", "test") for task in read.tasks(split)} == set(texts)
+    for encoding in ("utf-8", "utf-8-sig"):
+        listed.write_bytes("\r\n".join(texts).encode(encoding))
+        read = all_tasks(PlanningBenchmark(tasks_file=listed)).values()
+        assert {task.text for task in read} == set(texts)
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the original task descriptions are not here")

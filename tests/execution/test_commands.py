@@ -286,6 +286,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
         (["--target-url", "http://a:b"], 2, "expected an address such as http://127.0.0.1:8000"),
         (["--stalled", "nan"], 2, "'--stalled': nan is not in the range x>0"),
         (["--tasks-file", "no-such-file"], 1, "no-such-file: expected a text file"),
+        (["--tasks-file", ""], 2, "tasks_file: expected the path of a file, found ''"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(tmp_path, arguments, status, said):
@@ -351,7 +352,8 @@ def test_a_key_is_sent_and_never_shown(tmp_path: Path):
 
 def test_a_file_of_tasks_is_run(tmp_path: Path):
     listed = tmp_path / "tasks.txt"
-    listed.write_text("\n".join(f"Given picture {i}, how to get its class?" for i in range(20)))
+    texts = [f"Given picture {i}, how to get its class?" for i in range(20)]
+    listed.write_text("\n".join(texts), encoding="utf-8-sig")
     with FakeServer("<tool>TERMINATE</tool>") as target:
         done = leapmodel(
             "collect", "--target-url", target.url, "--tasks-file", str(listed),

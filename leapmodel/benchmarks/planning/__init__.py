@@ -58,7 +58,7 @@ class PlanningBenchmark:
     ) -> None:
         if not _is_whole(seed):
             raise UsageError(f"seed: expected a whole number, found {shown(seed)}")
-        if not isinstance(tasks_file, (str, Path, type(None))):
+        if not isinstance(tasks_file, (str, Path, type(None))) or tasks_file == "":
             raise UsageError(f"tasks_file: expected the path of a file, found {shown(tasks_file)}")
         for what, value in (("target_tokens", target_tokens), ("draft_tokens", draft_tokens)):
             if not _is_whole(value) or value < 1:

@@ -66,7 +66,8 @@ def read_tasks(path: str | Path, seed: int) -> dict[Split, list[Task]]:
     Parameters
     ----------
     path : str or Path
-        A text file; blank lines are left out, and a repeated line counts once.
+        A text file; blank lines are left out, and so is a byte order mark; a repeated line counts
+        once.
     seed : int
         Of the split.
 
@@ -76,7 +77,7 @@ def read_tasks(path: str | Path, seed: int) -> dict[Split, list[Task]]:
         If the file is missing, not text, or has fewer than five descriptions.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise DataError(path, expected="a text file", found=str(error.strerror)) from None
     except UnicodeDecodeError:
