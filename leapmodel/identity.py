@@ -17,8 +17,9 @@ import pandas as pd
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, resampled_sums
 from leapmodel.configurations import configurations
-from leapmodel.errors import DataError
-from leapmodel.rounds import Rounds, named_rounds
+from leapmodel.errors import DataError, UsageError
+from leapmodel.recorded_settings import refuse_mixed_benchmarks
+from leapmodel.rounds import KEY, Rounds, named_rounds
 
 Decisions = Sequence[str | None]
 
@@ -116,8 +117,12 @@ def trajectory_identity(
     ------
     DataError
         If no two passes have a task in common.
+    UsageError
+        If two of them state different benchmarks, or are one record.
     """
     given = named_rounds(rounds)
+    refuse_mixed_benchmarks({name: one.metadata for name, one in given.items()})
+    _refuse_copies(given)
     target_only: list[_Pass] = []
     speculative: dict[str, list[_Pass]] = {}
     beside: dict[str, list[tuple[_Pass, _Pass]]] = {}  # with the sequential arm of the same run
@@ -201,6 +206,27 @@ def first_difference(first: Decisions, second: Decisions) -> int | None:
     nothing = object()
     pairs = zip_longest(first, second, fillvalue=nothing)
     return next((step for step, (a, b) in enumerate(pairs) if a != b), None)
+
+
+def _refuse_copies(given: Mapping[str, Rounds]) -> None:
+    """Refuse a record that is given twice: it would count as a run that repeated itself.
+
+    A record that was gone on with is still the same one.
+    """
+    for (one, first), (other, second) in combinations(given.items(), 2):
+        if first.metadata.get("begun") != second.metadata.get("begun"):
+            continue
+        both = first.frame[_MOMENTS].merge(second.frame[_MOMENTS], on=[*KEY, "round"])
+        same = [both[f"{name}_x"].equals(both[f"{name}_y"]) for name in _OF_ONE_MOMENT]
+        if len(both) and all(same):
+            raise UsageError(
+                f"{other}: expected another run than in {one}, found the same record (a copy of"
+                " it?)"
+            )
+
+
+_OF_ONE_MOMENT = ("started_s", "wall_s")
+_MOMENTS = [*KEY, "round", *_OF_ONE_MOMENT]
 
 
 def _passes(rounds: Rounds, name: str) -> list[_Pass]:

@@ -10,6 +10,7 @@ import click
 
 from leapmodel.cli.options import json_option, names_of_files
 from leapmodel.cli.screen import Row, clean, console, figure, print_json, show_table
+from leapmodel.errors import UsageError
 from leapmodel.identity import TrajectoryIdentity, trajectory_identity
 from leapmodel.rounds import read_rounds
 
@@ -30,6 +31,9 @@ def command(files: tuple[str, ...], seed: int, require: bool, as_json: bool) -> 
 
     Each run of each arm is compared with the others; the free text of replies is not.
     """
+    for path in files:
+        if files.count(path) > 1:
+            raise UsageError(f"expected each record once, found {path} {files.count(path)} times")
     rounds = {
         name: read_rounds(path) for name, path in zip(names_of_files(files), files, strict=True)
     }

@@ -225,13 +225,26 @@ def test_identity(folder: Path):
     assert f"{shares['two target-only runs', '']:.1%}" in shown.output
 
 
+def test_a_record_is_no_second_run_of_itself(folder: Path, tmp_path: Path):
+    path = folder / "k1.jsonl"
+    twice = leapmodel("identity", path, path)
+    assert twice.exit_code == 2
+    assert twice.output.endswith(f"error: expected each record once, found {path} 2 times\n")
+    write_rounds(read_rounds(path), tmp_path / "copy.parquet")
+    for copy in (folder / ".." / folder.name / "k1.jsonl", tmp_path / "copy.parquet"):
+        copied = leapmodel("identity", path, copy)
+        assert copied.exit_code == 2
+        assert "found the same record (a copy of it?)" in copied.output
+
+
 def test_identity_tells_an_invalid_output_from_a_record_that_ends(tmp_path: Path):
     whole = simulate(n_tasks=1, arms=["sequential"], follow_gold=True)
     said = list(whole.frame["verifications"])
     said[-1] = [{**said[-1][0], "output": "", "action": None}]
     files = {"ended": whole.frame.iloc[:-1], "invalid": whole.frame.assign(verifications=said)}
     for name, frame in files.items():
-        write_rounds(Rounds.from_frame(frame, whole.metadata), tmp_path / f"{name}.parquet")
+        later = frame.assign(started_s=frame["started_s"] + 1000)
+        write_rounds(Rounds.from_frame(later, whole.metadata), tmp_path / f"{name}.parquet")
     write_rounds(whole, tmp_path / "whole.parquet")
     against = {
         name: leapmodel("identity", tmp_path / "whole.parquet", tmp_path / f"{name}.parquet").output
