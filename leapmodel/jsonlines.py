@@ -248,7 +248,7 @@ def _without_half_pairs(value: Any) -> Any:
 
 
 def read_json(path: str | Path, *, kind: str, shape: str) -> Any:
-    """Return what a file of one JSON value holds.
+    """Return what a file of one JSON value holds; a byte order mark before it is left out.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def read_json(path: str | Path, *, kind: str, shape: str) -> Any:
         ``shape``.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(path, expected=kind, found=str(error.strerror)) from None
     except (ValueError, RecursionError):

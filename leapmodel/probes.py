@@ -120,17 +120,14 @@ def read_probe(path: str | Path) -> Probe:
     if kind != PROBE_KIND:
         raise DataError(path, expected="a probe file", found=shown(kind))
     read = _Reader(path)
-    if (version := read.whole(said, "version", absent=FORMAT_VERSION)) > FORMAT_VERSION:
-        raise DataError(
-            path, column="version", expected=f"at most {FORMAT_VERSION}", found=shown(version)
-        )
+    read.version(said)
     return Probe(
         read.text(said, "draft"),
         read.text(said, "target") or "target",
         read.number(said, "draft_latency_s"),
         read.number(said, "draft_latency_se", absent=math.nan),
         read.whole(said, "calls", absent=0),
-        read.token_times(said.get("token_times") or []),
+        read.token_times(said),
     )
 
 
@@ -193,9 +190,17 @@ class _Reader:
             self._refuse(name, value, "a text")
         return value
 
-    def token_times(self, said: Any) -> tuple[TokenTime, ...]:
-        if not isinstance(said, list) or not all(isinstance(one, dict) for one in said):
-            self._refuse("token_times", said, "a list of objects")
+    def version(self, said: Mapping[str, Any]) -> None:
+        version = self.whole(said, "version", absent=FORMAT_VERSION)
+        if not 1 <= version <= FORMAT_VERSION:
+            self._refuse("version", version, f"one from 1 to {FORMAT_VERSION}")
+
+    def token_times(self, said: Mapping[str, Any]) -> tuple[TokenTime, ...]:
+        times: Any = said.get("token_times")
+        if times is None:
+            return ()
+        if not isinstance(times, list) or not all(isinstance(one, dict) for one in times):
+            self._refuse("token_times", times, "a list of objects")
         found = [
             TokenTime(
                 self.whole(one, "requests"),
@@ -203,7 +208,7 @@ class _Reader:
                 self.number(one, "se", absent=math.nan),
                 self.whole(one, "batches", absent=0),
             )
-            for one in said
+            for one in times
         ]
         levels = [one.requests for one in found]
         for requests in levels:
