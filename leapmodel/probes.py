@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -53,6 +53,8 @@ class Probe:
         Draft calls made.
     token_times : tuple of TokenTime
         From one request at a time upwards.
+    source : str
+        The file that it was read from, for messages.
     """
 
     draft: str | None
@@ -61,6 +63,7 @@ class Probe:
     draft_latency_se: float
     calls: int
     token_times: tuple[TokenTime, ...]
+    source: str = field(default="a probe", compare=False, repr=False)
 
     @property
     def slowdown(self) -> tuple[float, ...]:
@@ -87,7 +90,8 @@ class Probe:
                 return {name: plain(item) for name, item in value.items()}
             return [plain(item) for item in value] if isinstance(value, tuple) else value
 
-        return {"leapmodel": PROBE_KIND, "version": FORMAT_VERSION, **plain(asdict(self))}
+        said = {name: plain(value) for name, value in asdict(self).items() if name != "source"}
+        return {"leapmodel": PROBE_KIND, "version": FORMAT_VERSION, **said}
 
     def summary(self) -> str:
         """Return it as text."""
@@ -128,6 +132,7 @@ def read_probe(path: str | Path) -> Probe:
         read.number(said, "draft_latency_se", absent=math.nan),
         read.whole(said, "calls", absent=0),
         read.token_times(said),
+        str(path),
     )
 
 
@@ -149,17 +154,19 @@ def what_was_probed(probes: Sequence[Probe]) -> dict[str, Any]:
     if not probes:
         return {}
     names = [probe.draft for probe in probes]
+    files = " and ".join(dict.fromkeys(probe.source for probe in probes))
     if names == [None]:
         return {"draft_latency_s": probes[0].draft_latency_s, "slowdown": probes[0].slowdown}
     for name in names:
         if name is None or names.count(name) > 1:
             raise UsageError(
-                f"expected one probe of each draft, found {names.count(name)} of"
+                f"{files}: expected one probe of each draft, found {names.count(name)} of"
                 f" {'one without a name' if name is None else repr(name)}"
             )
     return {
         "draft_latency_s": {probe.draft: probe.draft_latency_s for probe in probes},
         "slowdown": {probe.draft: probe.slowdown for probe in probes},
+        "probed_in": files,
     }
 
 

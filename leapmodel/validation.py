@@ -21,8 +21,9 @@ from leapmodel.identity import identical_share
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.measurement import Measurement, measure
 from leapmodel.prediction import Prediction, made_with
-from leapmodel.predictions import Predictions
+from leapmodel.predictions import DEFAULT_DRAFT, Predictions
 from leapmodel.predictor import predict
+from leapmodel.recorded_settings import refuse_mixed_benchmarks
 from leapmodel.replay import Terminal, exact_replay
 from leapmodel.rounds import Rounds, named_rounds
 from leapmodel.segments import Floats
@@ -170,6 +171,7 @@ def validate(
     predictions: Predictions | None = None,
     draft_latency_s: float | Mapping[str, float] | None = None,
     slowdown: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    probed_in: str = "the probes",
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Validation:
@@ -184,12 +186,15 @@ def validate(
         The sequential trace; default the sequential arm of the rounds.
     predictions : Predictions, optional
         Teacher-forced predictions on that trace, for a comparison that takes nothing from the
-        speculative run. A draft of the rounds is found in them by its name, or is their only one.
+        speculative run. A draft of the rounds is found in them by its name; if they name none, they
+        are of the only one.
     draft_latency_s : float or mapping of draft to float, optional
         Seconds of a draft call from a probe, for the same; default the predictions' own.
     slowdown : sequence of float, or mapping of draft to it, optional
         The target's time per token with 1, 2, … requests at once over that of one alone, from a
         probe, for the same; see :func:`~leapmodel.predictor.predict`.
+    probed_in : str, default "the probes"
+        What error messages call the source of these two, such as a file.
     n_resamples, seed : int
         The bootstrap over tasks.
 
@@ -202,9 +207,16 @@ def validate(
     DataError
         If an arm is missing or no task is in both.
     UsageError
-        If a latency is given without predictions, or a draft has none.
+        If a latency is given without predictions, predictions or latencies are of other drafts, or
+        two of the files state different benchmarks.
     """
     named = named_rounds(rounds)
+    stated = {name: one.metadata for name, one in named.items()}
+    if trace is not None:
+        stated["the trace"] = trace.metadata
+    if predictions is not None:
+        stated["the predictions"] = predictions.metadata
+    refuse_mixed_benchmarks(stated)
     if draft_latency_s is not None and predictions is None:
         raise UsageError("a draft's latency predicts nothing without its predictions")
     shared = next((one for one in named.values() if one.sequential.n_rounds), None)
@@ -224,8 +236,9 @@ def validate(
     for name, (_, row, terminal) in zip(names, found, strict=True):
         before = None
         if predictions is not None and row.depth:
-            probed = _of_draft(draft_latency_s, row), _of_draft(slowdown, row)
-            before = _before(row, terminal, predictions, *probed, only, n_resamples, seed)
+            call_s = _of_draft(draft_latency_s, row, probed_in)
+            slower = _of_draft(slowdown, row, probed_in)
+            before = _before(row, terminal, predictions, call_s, slower, only, n_resamples, seed)
         rows.append(_row(name, row, terminal, before, n_resamples, seed))
         said += _limits(name, row)
         if before is not None:
@@ -291,8 +304,8 @@ def _before(
     in_trace = predictions.frame["task"].isin(row.trace.task_names)
     if not in_trace.any():
         return None
-    draft, known = row.configuration.draft, predictions.draft_names
-    chosen = draft if draft in known or not (only and len(known) == 1) else known[0]
+    unnamed = only and predictions.draft_names == [DEFAULT_DRAFT]
+    chosen = DEFAULT_DRAFT if unnamed else row.configuration.draft
     kept = replace(predictions, frame=predictions.frame[in_trace])
     evidence = draft_from_predictions(row.trace, kept, draft=chosen, latency_s=draft_latency_s)
     return predict(
@@ -306,12 +319,14 @@ def _before(
     )
 
 
-def _of_draft(probed: Any, row: Measurement) -> Any:
+def _of_draft(probed: Any, row: Measurement, probed_in: str) -> Any:
     """Return what was probed of a row's draft: the one value, or its own of several."""
     if not isinstance(probed, Mapping):
         return probed
     if (draft := row.configuration.draft) not in probed:
-        raise UsageError(f"no latency for the draft {draft!r}, only for {', '.join(probed)}")
+        raise UsageError(
+            f"{probed_in}: no latency for the draft {draft!r}, only for {', '.join(probed)}"
+        )
     return probed[draft]
 
 

@@ -200,9 +200,34 @@ def test_a_probe_speaks_of_its_own_draft_only(folder: Path):
     assert validated("scripted draft").exit_code == 0
     other = validated("another")
     assert other.exit_code == 2
-    assert "no latency for the draft 'scripted draft', only for another" in other.output
+    said = "named0.json: no latency for the draft 'scripted draft', only for another"
+    assert said in other.output
     twice = validated("scripted draft", "scripted draft")
     assert "expected one probe of each draft, found 2 of 'scripted draft'" in twice.output
+
+
+def test_predictions_speak_of_their_own_draft_only(folder: Path, tmp_path: Path):
+    steps = read_rounds(folder / "k3.parquet").sequential.committed[["task", "run", "step"]]
+
+    def validated(*names: str | None) -> Result:
+        words: list[str | Path] = []
+        for number, name in enumerate(names):
+            said = steps.assign(action="Fill Mask", latency_s=0.05)
+            file = tmp_path / f"p{number}.jsonl"
+            made = said if name is None else said.assign(draft=name)
+            write_predictions(Predictions.from_frame(made), file)
+            words += ["--predictions", file]
+        return leapmodel("validate", folder / "k3.parquet", *words)
+
+    assert validated(None).exit_code == 0
+    assert validated("scripted draft", "another").exit_code == 0
+    for names in (["zz"], ["zz", "another"]):
+        other = validated(*names)
+        assert other.exit_code == 2
+        said = f"holds the drafts {', '.join(names)}, not 'scripted draft'"
+        assert said in other.output
+        assert "p0.jsonl" in other.output
+        assert len(other.output.strip().splitlines()) == 1
 
 
 def test_a_folder_takes_no_files_beside_it(folder: Path):

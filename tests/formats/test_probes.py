@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.errors import DataError
-from leapmodel.probes import Probe, TokenTime, read_probe
+from leapmodel.errors import DataError, UsageError
+from leapmodel.probes import Probe, TokenTime, read_probe, what_was_probed
 
 PROBE = {
     "leapmodel": "probe",
@@ -76,6 +76,29 @@ def test_what_does_not_fit_is_named(tmp_path: Path, changed: dict, column: str):
     (tmp_path / "probe.json").write_text(json.dumps({**PROBE, **changed}))
     with pytest.raises(DataError, match=f"probe.json: column {column}: expected .+, found "):
         read_probe(tmp_path / "probe.json")
+
+
+@pytest.mark.parametrize("left_out", [{"token_times": None}, {"token_times": []}, {"version": 1}])
+def test_what_is_left_out_is_not_known(tmp_path: Path, left_out: dict):
+    said = {"leapmodel": "probe", "draft_latency_s": 0.05, **left_out}
+    (tmp_path / "probe.json").write_text(json.dumps(said))
+    assert read_probe(tmp_path / "probe.json").token_times == ()
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path):
+    (tmp_path / "probe.json").write_text(json.dumps(PROBE), encoding="utf-8-sig")
+    assert read_probe(tmp_path / "probe.json").draft == "tiny"
+
+
+def test_probes_of_one_draft_name_their_files(tmp_path: Path):
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(json.dumps(PROBE))
+    a, b = (read_probe(tmp_path / name) for name in ("a.json", "b.json"))
+    assert a == b
+    assert "source" not in a.to_dict()
+    said = f"^{a.source} and {b.source}: expected one probe of each draft, found 2 of 'tiny'$"
+    with pytest.raises(UsageError, match=said):
+        what_was_probed([a, b])
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "7", '{"leapmodel": "trace"}'])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leapmodel.benchmarks import PlanningBenchmark
 from leapmodel.bootstrap import percentile_interval, resampled_sums
 from leapmodel.draft import draft_from_predictions
 from leapmodel.errors import DataError, UsageError
@@ -196,10 +197,40 @@ def test_a_latency_per_draft():
         rounds, predictions=predictions, draft_latency_s={"scripted draft": 0.3, "other": 1}
     ).rows[0]
     assert row.ex_ante.call_s == 0.3
-    with pytest.raises(UsageError, match="no latency for the draft 'scripted draft', only for x"):
+    with pytest.raises(
+        UsageError, match=r"^the probes: no latency for the draft 'scripted draft', only for x"
+    ):
         validate(rounds, predictions=predictions, draft_latency_s={"x": 0.3})
     with pytest.raises(UsageError, match="predicts nothing without its predictions"):
         validate(rounds, draft_latency_s=0.3)
+
+
+def test_files_of_different_benchmarks_are_not_compared():
+    rounds = simulate(n_tasks=12)
+    other = simulate(PlanningBenchmark(seed=7), n_tasks=12)
+    assert rounds.task_names == other.task_names
+    said = "was recorded with benchmark settings seed 7, file 1 with 42$"
+    with pytest.raises(UsageError, match=rf"^file 2: {said}"):
+        validate([rounds.speculative, other.sequential])
+    with pytest.raises(UsageError, match=rf"^the trace: {said}"):
+        validate(rounds.speculative, other.sequential_trace())
+    predictions = predictions_of(rounds)
+    predictions.metadata["benchmark"] = other.metadata["benchmark"]
+    with pytest.raises(UsageError, match=rf"^the predictions: {said}"):
+        validate(rounds, predictions=predictions)
+
+
+def test_predictions_of_another_draft_say_nothing():
+    rounds = simulate(n_tasks=12)
+    predictions = predictions_of(rounds)
+    unnamed = Predictions.from_frame(predictions.frame.drop(columns="draft"))
+    ours, theirs = (
+        validate(rounds, predictions=said).rows[0].ex_ante for said in (predictions, unnamed)
+    )
+    assert ours.speedup[0] == theirs.speedup[0]
+    other = Predictions.from_frame(predictions.frame.assign(draft="zz"))
+    with pytest.raises(UsageError, match="predictions holds the drafts zz, not 'scripted draft'"):
+        validate(rounds, predictions=other)
 
 
 def test_one_row_a_draft_and_depth():
@@ -319,7 +350,7 @@ def test_what_can_not_be_validated():
         validate(both.speculative)
     with pytest.raises(DataError, match="expected a speculative arm, found none"):
         validate(both.sequential)
-    other = simulate(TalkBenchmark(), TALKER, n_tasks=3)
+    other = simulate(TalkBenchmark(), TALKER, n_tasks=3, metadata={"benchmark": None})
     with pytest.raises(DataError, match="expected tasks of the sequential arm, such as 'test-0'"):
         validate(both.speculative, other.sequential_trace())
     with pytest.raises(DataError, match="expected tasks of the rounds, such as 'plan-0251'"):
