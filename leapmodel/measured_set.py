@@ -1,5 +1,7 @@
 """A control set as ``make measure`` keeps it, read back: one folder for each pair of servers.
 
+The folder of a pair, read by itself, is a set of one.
+
 Each folder has the sequential trace, the rounds of every run, the drafts' predictions on the trace
 and what was probed of them.
 """
@@ -50,7 +52,8 @@ def read_measured_set(folder: str | Path) -> dict[str, ServerPair]:
     Parameters
     ----------
     folder : str or Path
-        With a folder for each pair of servers; others in it, and files, are left alone.
+        With a folder for each pair of servers; others in it, and files, are left alone. Or that of
+        one pair.
 
     Returns
     -------
@@ -60,17 +63,18 @@ def read_measured_set(folder: str | Path) -> dict[str, ServerPair]:
     Raises
     ------
     DataError
-        If it holds no such folder, or a file in one is bad.
+        If it is and holds no such folder, or a file in one is bad.
     """
-    pairs = {
-        file.parent.name: _read_pair(file.parent)
-        for file in sorted(Path(folder).glob(f"*/{TRACE_FILE}"))
-    }
-    if not pairs:
+    place = Path(folder)
+    alone = [place / TRACE_FILE] if (place / TRACE_FILE).exists() else []
+    traces = alone or sorted(place.glob(f"*/{TRACE_FILE}"))
+    if not traces:
         raise DataError(
-            folder, expected=f"folders with {TRACE_FILE}, as make measure writes", found="none"
+            folder,
+            expected=f"{TRACE_FILE} in it or in its folders, as make measure writes",
+            found="none",
         )
-    return pairs
+    return {file.parent.resolve().name: _read_pair(file.parent) for file in traces}
 
 
 def _read_pair(place: Path) -> ServerPair:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from leapmodel.bootstrap import N_RESAMPLES
 from leapmodel.errors import DataError
-from leapmodel.measured_set import read_measured_set
+from leapmodel.measured_set import ROUNDS_ENDING, read_measured_set
 from leapmodel.probes import what_was_probed
 from leapmodel.validation import Validation, validate
 
@@ -51,7 +51,7 @@ def validate_set(
             )
         )
     if not found:
-        raise DataError(folder, expected="a speculative run in one of its folders", found="none")
+        raise DataError(folder, expected=f"a speculative run in a *{ROUNDS_ENDING}", found="none")
     said += [warning for one in found for warning in one.warnings]
     return Validation(
         tuple(row for one in found for row in one.rows),

@@ -82,7 +82,8 @@ def command(
     """Compare the speedups measured in ROUNDS with those of the latency model.
 
     TRACE is the sequential trace; without it, the sequential arm in ROUNDS is taken. Every draft
-    and depth in the files is one row. Instead of files, a folder that `make measure` wrote.
+    and depth in the files is one row. Instead of files, a folder that `make measure` wrote, or one
+    of the folders in it.
     """
     check_plot_path(plot)
     if draft_latency is not None and probes:

@@ -425,6 +425,11 @@ def test_validate_takes_a_folder_of_runs(folder: Path, tmp_path: Path):
     assert value["rows"] == alone["rows"]
     both = leapmodel("validate", tmp_path / "set", folder / "k3.parquet")
     assert (both.exit_code, both.stdout) == (2, "")
+    one = json.loads(leapmodel("validate", pair, "--json").output)
+    assert one["rows"] == alone["rows"]
     none = leapmodel("validate", folder)
+    assert none.exit_code == 1
+    assert "expected a speculative run in a *.rounds.parquet, found none" in none.stderr
+    none = leapmodel("validate", tmp_path)
     assert none.exit_code == 1
     assert "trace.parquet" in none.stderr

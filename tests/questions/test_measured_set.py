@@ -61,6 +61,14 @@ def test_its_rows_are_those_of_each_folder_by_itself(folder):
     assert "of 2 within 0.05" in together.sentence
 
 
+def test_the_folder_of_a_pair_is_a_set_of_one(folder, monkeypatch):
+    (alone,) = validate_set(folder / "small", n_resamples=100).rows
+    (together,) = (row for row in validate_set(folder, n_resamples=100).rows if row.depth == 2)
+    assert alone.to_dict() == together.to_dict()
+    monkeypatch.chdir(folder / "small")
+    assert list(read_measured_set(".")) == ["small"]
+
+
 def test_a_folder_without_any_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"trace\.parquet"):
         read_measured_set(tmp_path)
@@ -76,7 +84,7 @@ def test_an_unfinished_set_shows_what_is_there(folder):
     assert "large: no speculative run yet, left out" in answer.warnings
     assert "small: a probe, but no predictions: nothing is said beforehand" in answer.warnings
     (folder / "small" / "trained-k2.rounds.parquet").unlink()
-    with pytest.raises(DataError, match="expected a speculative run in one of its folders"):
+    with pytest.raises(DataError, match=r"expected a speculative run in a \*\.rounds\.parquet"):
         validate_set(folder, n_resamples=100)
 
 
