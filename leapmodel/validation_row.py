@@ -211,7 +211,7 @@ class ValidationRow:
             said["draft_term"] = f" (predicted {ours:.2f}, measured {theirs:.2f})"
         named = sorted(parts.items(), key=lambda item: -abs(item[1]))
         listed = [
-            f"{PARTS[name]} {-part:+.2f}{said.get(name, '')}"
+            f"{PARTS[name]} {_cost(part)}{said.get(name, '')}"
             for name, part in named
             if abs(part) >= WORTH_NAMING
         ]
@@ -277,6 +277,11 @@ class ValidationRow:
                 "conditional_on": list(p.conditional_on),
             }
         return row
+
+
+def _cost(part: float) -> str:
+    """Return in words what a measured term does to the speedup, in the predicted one's place."""
+    return f"{'costs' if part < 0 else 'adds'} {abs(part):.2f} of speedup"
 
 
 _PROPOSING = ("draft_model_s", "proposal_tool_s")

@@ -303,7 +303,7 @@ def test_a_row_outside_says_why():
     assert abs(row.error) > 0.05
     assert answer.explanations == (row.why,)
     assert row.why.startswith(f"scripted draft, k = 3: Eq. 4 is {row.error:.2f} above the")
-    assert "idle +" in row.why
+    assert f"idle costs {-row.parts['idle']:.2f} of speedup" in row.why
     assert row.why.endswith("; decisions identical in 100% of the task runs")
     assert "within 0.05" in answer.sentence
 
@@ -318,7 +318,20 @@ def test_a_slower_token_is_told_from_other_waiting():
     assert after.to_dict()["wait_inflation_measured"] == pytest.approx(1.2 * beta)
     assert after.parts["wait_inflation"] == pytest.approx(before.parts["wait_inflation"])
     assert after.parts["ms_per_token"] < -0.1
-    assert "(25.0 sequential, 30.0 speculative)" in after.why
+    costs = f"ms per token costs {-after.parts['ms_per_token']:.2f} of speedup"
+    assert f"{costs} (25.0 sequential, 30.0 speculative)" in after.why
+
+
+def test_what_a_measured_term_adds_is_said():
+    rounds = simulate(n_tasks=30, depth=3)
+    row = validate(rounds, predictions=predictions_of(rounds, 0.2)).rows[0]
+    assert row.ex_ante_parts["commits"] > 0.05
+    measured = row.to_dict()["commits"]
+    predicted = row.ex_ante.commits[0]
+    assert (
+        f"c adds {row.ex_ante_parts['commits']:.2f} of speedup"
+        f" (predicted {predicted:.2f}, measured {measured:.2f})" in row.ex_ante_why
+    )
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
