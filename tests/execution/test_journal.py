@@ -6,6 +6,7 @@ import json
 import resource
 import shutil
 import time
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -289,6 +290,28 @@ def test_a_row_that_lacks_a_field_is_named(recorded: Path, tmp_path: Path):
     said = r"line 3, column verifications\[0\].action: expected a value or null, found nothing"
     with pytest.raises(DataError, match=said):
         damaged(recorded, tmp_path, lambda rows: rows[2]["verifications"][0].pop("action"))
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, -1])
+@pytest.mark.parametrize("blank", ["\n", " \t\r\n"])
+def test_a_blank_line_holds_nothing(recorded: Path, tmp_path: Path, before: int, blank: str):
+    text = (recorded / ROUNDS_NAME).read_text().splitlines(keepends=True)
+    text.insert(before, blank)
+    assert_finished("".join(text).encode(), recorded, tmp_path)
+
+
+def test_a_byte_order_mark_holds_nothing(recorded: Path, tmp_path: Path):
+    assert_finished(BOM_UTF8 + (recorded / ROUNDS_NAME).read_bytes(), recorded, tmp_path)
+
+
+def assert_finished(record: bytes, recorded: Path, folder: Path) -> None:
+    """Audit and go on with a record of what was recorded; nothing is left to do."""
+    (folder / ROUNDS_NAME).write_bytes(record)
+    shutil.copy(recorded / TRACE_NAME, folder)
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        measure(folder, PLANNING, target, draft, 1, limit=2, resume=True)
+        assert target.finished == 0
+    assert (folder / ROUNDS_NAME).read_bytes() == record
 
 
 def test_a_line_that_is_missing_or_there_twice_is_named(recorded: Path, tmp_path: Path):

@@ -148,9 +148,10 @@ def refuse_others(place: Path, names: Iterable[str]) -> None:
 
 
 def _first_line(path: Path) -> bytes:
+    """Return the first line that is not blank; nothing if there is none, or no file."""
     try:
         with open(path, "rb") as stream:
-            return stream.readline()
+            return next((line for line in stream if not line.isspace()), b"")
     except FileNotFoundError:
         return b""
     except OSError as error:

@@ -6,6 +6,7 @@ appended to: whole lines, every field, rounds in the order in which they happene
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -44,7 +45,7 @@ class Written:
 
 
 def read_written(path: Path) -> Written:
-    """Read the whole lines of a record.
+    """Read the whole lines of a record, as whoever else reads it: blank ones hold nothing.
 
     Raises
     ------
@@ -53,15 +54,18 @@ def read_written(path: Path) -> Written:
     """
     found = Written()
     for number, line in _lines(path):
+        if line.isspace() and line.endswith(b"\n"):
+            found.end += len(line)
+            continue
         if not line.endswith(b"\n"):
-            if number == 1 and not _may_become_metadata(line):
-                raise _no_record(path, line.decode("latin1"))
+            if found.metadata is None and not _may_become_metadata(line):
+                raise _no_record(path, number, line.decode("latin1"))
             break
-        said = parse_object(path, number, line)
-        if number > 1:
+        said = parse_object(path, number, line.removeprefix(BOM_UTF8) if number == 1 else line)
+        if found.metadata is not None:
             found.lines.append((number, said))
         elif said.get("leapmodel") != "rounds":
-            raise _no_record(path, said)
+            raise _no_record(path, number, said)
         else:
             check_version(said, path)
             found.metadata = said
@@ -110,8 +114,9 @@ def _may_become_metadata(line: bytes) -> bool:
     return line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
 
 
-def _no_record(path: Path, found: object) -> DataError:
-    return DataError(path, line=1, expected="the metadata of a rounds file", found=shown(found))
+def _no_record(path: Path, number: int, found: object) -> DataError:
+    expected = "the metadata of a rounds file"
+    return DataError(path, line=number, expected=expected, found=shown(found))
 
 
 def _refuse_missing(path: Path, number: int, row: dict[str, Any]) -> None:
