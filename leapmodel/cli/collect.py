@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,10 +16,14 @@ from leapmodel.cli.run import Shown, report
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
-from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME, record, refuse_others
+from leapmodel.execution.records.recording import (
+    PAIRS_NAME,
+    ROUNDS_NAME,
+    TRACE_NAME,
+    record,
+    refuse_others,
+)
 from leapmodel.execution.training.pairs import pairs_from_rounds, write_pairs
-
-PAIRS_NAME = "pairs.jsonl"
 
 
 @click.command("collect", short_help="Run the target alone; record what a draft learns from.")
@@ -86,5 +91,7 @@ def command(
     rounds = journal.rounds()
     if rounds.committed["action"].notna().any():
         pairs = pairs_from_rounds(rounds, benchmark, arm="sequential")
-        write_pairs(pairs, Path(output) / PAIRS_NAME)
+        # By this a later call knows them for its own.
+        about = {**pairs.metadata, "begun": journal.metadata.get("begun")}
+        write_pairs(replace(pairs, metadata=about), Path(output) / PAIRS_NAME)
         click.echo(f"{len(pairs)} pairs of context and action in {Path(output) / PAIRS_NAME}")

@@ -17,8 +17,8 @@ import pytest
 from leapmodel.execution.auditing.audit import audit
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.execution.fake.server import FakeServer, Fault
-from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
-from leapmodel.execution.training.pairs import read_pairs
+from leapmodel.execution.records.recording import PAIRS_NAME, ROUNDS_NAME, TRACE_NAME
+from leapmodel.execution.training.pairs import read_pairs, write_pairs
 from leapmodel.probes import read_probe
 from leapmodel.rounds import read_rounds
 from leapmodel.trace import read_trace
@@ -216,6 +216,32 @@ def test_a_trace_of_ones_own_is_not_written_over(tmp_path: Path):
                     f" {ROUNDS_NAME} that it belongs to; name another folder\n"
                 )
     assert [path.name for path in tmp_path.iterdir()] == [TRACE_NAME]
+
+
+def test_pairs_of_ones_own_are_not_written_over(tmp_path: Path):
+    path = tmp_path / PAIRS_NAME
+    with FakeServer("<tool>TERMINATE</tool>") as target:
+        collect = ["collect", "--target-url", target.url, "-o", str(tmp_path), "--limit"]
+        assert leapmodel(*collect, "1").returncode == 0
+        done = leapmodel(*collect, "2", "--resume")  # its own are made anew
+        assert done.returncode == 0, done.stderr
+        assert len(read_pairs(path)) == 2
+        own = read_pairs(path)
+        del own.metadata["begun"]
+        write_pairs(own.of_tasks(own.task_names[:1]), path)
+        asked = len(target.requests)
+        for text in (path.read_text(), '{"task":"mine"}\n', "[" * 100_000 + "\n", "a\n"):
+            path.write_text(text)
+            done = leapmodel(*collect, "3", "--resume")
+            assert done.returncode == 2
+            assert done.stderr == (
+                f"leapmodel: error: {path}: has not the pairs of {ROUNDS_NAME} beside it, and would"
+                " be lost; move it away\n"
+            )
+            assert path.read_text() == text
+        assert len(target.requests) == asked
+        path.unlink()
+        assert leapmodel(*collect, "3", "--resume").returncode == 0
 
 
 def test_a_record_goes_on_with_its_own_split_alone(tmp_path: Path):

@@ -24,6 +24,7 @@ from leapmodel.execution.records.record import Round
 
 ROUNDS_NAME = "rounds.jsonl"
 TRACE_NAME = "trace.jsonl"
+PAIRS_NAME = "pairs.jsonl"
 FORMAT_VERSION = 1
 FIXED = (
     "benchmark",
@@ -41,6 +42,12 @@ FIXED = (
 """What must be the same for a run to go on."""
 _OF_ROUNDS = ("arms", "depth", "draft", "mode", "tasks")
 """What is said of rounds and not of the trace, which is one arm of them."""
+_MADE_OF_ROUNDS = {
+    TRACE_NAME: ("trace", "is not the trace"),
+    PAIRS_NAME: ("pairs", "has not the pairs"),
+}
+"""What says in its first line when the rounds were begun that it was made of: its kind, and how it
+is said that one is not theirs."""
 
 Journalled = Callable[[Journal], None]
 
@@ -128,7 +135,7 @@ def refuse_others(place: Path, names: Iterable[str]) -> None:
     ------
     UsageError
         If one holds something and there are no rounds that it can have been made from, or it is
-        the trace of another record.
+        the trace of another record, or has the pairs of another one.
     """
     rounds = _first_line(place / ROUNDS_NAME)
     for name in names:
@@ -140,10 +147,10 @@ def refuse_others(place: Path, names: Iterable[str]) -> None:
                 f"{path}: exists already, without a {ROUNDS_NAME} that it belongs to; name another"
                 " folder"
             )
-        if name == TRACE_NAME and not _is_trace_of(_first_line(path), rounds):
+        kind, is_not = _MADE_OF_ROUNDS.get(name, (None, ""))
+        if kind is not None and not _is_made_of(_first_line(path), kind, rounds):
             raise UsageError(
-                f"{path}: is not the trace of {ROUNDS_NAME} beside it, and would be lost; move it"
-                " away"
+                f"{path}: {is_not} of {ROUNDS_NAME} beside it, and would be lost; move it away"
             )
 
 
@@ -158,12 +165,12 @@ def _first_line(path: Path) -> bytes:
         raise UsageError(f"{path}: can't read it ({error.strerror})") from None
 
 
-def _is_trace_of(trace: bytes, rounds: bytes) -> bool:
-    """Return whether the first line of a trace was copied from that of the rounds."""
+def _is_made_of(first_line: bytes, kind: str, rounds: bytes) -> bool:
+    """Return whether the first line of a file says that it was made of the rounds with this one."""
     try:
-        copied, said = json.loads(trace), json.loads(rounds)
-        return copied["leapmodel"] == "trace" and copied.get("begun") == said.get("begun")
-    except (ValueError, TypeError, KeyError, AttributeError):
+        copied, said = json.loads(first_line), json.loads(rounds)
+        return bool(copied["leapmodel"] == kind and copied.get("begun") == said.get("begun"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return False
 
 
