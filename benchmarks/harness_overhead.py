@@ -17,12 +17,12 @@ from figures import Figure
 
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.prompts import answer
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import Answer, FakeRequest, FakeServer
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.recording import record
+from leapmodel.execution.talking.endpoint import Endpoint
 
 DEPTH = 3
 STEP_S = 0.05

@@ -13,6 +13,7 @@ from leapmodel.draft import Draft, DraftCost, cost_as, require_known, stated_cos
 from leapmodel.errors import DataError, UsageError
 from leapmodel.hits import HitCounts
 from leapmodel.measurement import calls_by_position
+from leapmodel.recorded_settings import refuse_mixed_benchmarks
 from leapmodel.rounds import Rounds
 from leapmodel.trace import Trace
 
@@ -54,7 +55,8 @@ def draft_from_rounds(
     Raises
     ------
     DataError, UsageError
-        If there is no speculative round, no call whose outcome is known, or no such draft.
+        If there is no speculative round, no call whose outcome is known, or no such draft; or tasks
+        of the same names are those of another benchmark.
     """
     found = [part for configuration, part in configurations(rounds) if configuration.draft == draft]
     drafts = list(dict.fromkeys(one.draft for one, _ in configurations(rounds)))
@@ -66,6 +68,8 @@ def draft_from_rounds(
         asked = "name one of them (--draft-name)" if draft is None else f"not {draft!r}"
         raise UsageError(f"the rounds hold the drafts {', '.join(drafts)}: {asked}")
     same = {task for part in found for task in part.task_names} <= set(trace.task_names)
+    if same:
+        refuse_mixed_benchmarks({"the trace": trace.metadata, "the rounds": rounds.metadata})
     names = trace.task_names if same else rounds.task_names
     depth = max(int(part.frame["depth"].max()) for part in found)
     tables = [calls_by_position(part, names, depth) for part in found]

@@ -15,9 +15,9 @@ import click
 
 from leapmodel.cli.gathering import gathered
 from leapmodel.errors import UsageError, shown
-from leapmodel.execution.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
 from leapmodel.execution.protocol import require_models
-from leapmodel.execution.received import decoded, is_whole
+from leapmodel.execution.talking.endpoint import API_KEY_VARIABLE, STALLED_S, Endpoint
+from leapmodel.execution.talking.received import decoded, is_whole
 
 
 @dataclass(frozen=True)

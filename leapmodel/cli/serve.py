@@ -124,7 +124,7 @@ def _named(adapters: tuple[str, ...]) -> dict[str, str]:
 def _warn_of_strangers(host: str) -> None:
     import os
 
-    from leapmodel.execution.endpoint import API_KEY_VARIABLE
+    from leapmodel.execution.talking.endpoint import API_KEY_VARIABLE
 
     key = "" if os.environ.get(API_KEY_VARIABLE) else f" and no {API_KEY_VARIABLE} is set"
     warnings.warn(

@@ -15,8 +15,8 @@ from leapmodel.benchmarks import Benchmark
 from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.protocol import reset_cache
+from leapmodel.execution.talking.endpoint import Endpoint
 from leapmodel.predictions import Predictions
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from leapmodel.benchmarks import Benchmark, Environment
 from leapmodel.errors import UsageError
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.proposing import propose
 from leapmodel.execution.records.record import Arm, Round
+from leapmodel.execution.talking.endpoint import Endpoint
 from leapmodel.execution.verification import Mode, verify
 
 

@@ -27,7 +27,6 @@ from leapmodel.benchmarks.interface import tasks_sha256
 from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.records.journal import Journal
@@ -42,6 +41,7 @@ from leapmodel.execution.records.recording import (
     refuse_others,
 )
 from leapmodel.execution.swapping import Swap, retire_version, serve_version
+from leapmodel.execution.talking.endpoint import Endpoint
 from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
 from leapmodel.holding_out import refuse_learned_tasks

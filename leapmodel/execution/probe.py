@@ -16,8 +16,8 @@ import numpy as np
 from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context
-from leapmodel.execution.endpoint import Endpoint, Generation
 from leapmodel.execution.protocol import reset_cache
+from leapmodel.execution.talking.endpoint import Endpoint, Generation
 from leapmodel.probes import Probe, TokenTime
 
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from leapmodel.benchmarks import Benchmark, Environment, Prompt
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.records.record import Proposal
+from leapmodel.execution.talking.endpoint import Endpoint
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 from leapmodel.benchmarks import Benchmark, Split, Task
 from leapmodel.errors import DataError, EngineError, UsageError
-from leapmodel.execution.endpoint import Endpoint, NotReset
 from leapmodel.execution.loop import Models, Progress, run_task
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Arm, Round
+from leapmodel.execution.talking.endpoint import Endpoint, NotReset
 from leapmodel.execution.verification import Mode
 
 ARMS: tuple[Arm, ...] = ("sequential", "speculative")

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
-from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.talking.endpoint import Endpoint
 
 Swap = Literal["adapter", "merged"]
 """``adapter``: loaded beside the base, under a name of its own. ``merged``: the base's weights are

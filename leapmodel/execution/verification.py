@@ -10,8 +10,8 @@ from typing import Literal
 
 from leapmodel.actions import same_action
 from leapmodel.benchmarks import Prompt
-from leapmodel.execution.endpoint import Call, Endpoint, Generation
 from leapmodel.execution.records.record import Verification
+from leapmodel.execution.talking.endpoint import Call, Endpoint, Generation
 
 Mode = Literal["prefix", "gather"]
 """Whether what a mismatch made needless is cancelled, or waited for."""

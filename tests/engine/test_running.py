@@ -13,7 +13,6 @@ import pytest
 
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.errors import EngineError
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
@@ -22,6 +21,7 @@ from leapmodel.execution.records.recording import ROUNDS_NAME, record
 from leapmodel.execution.serving.config import ServingConfig
 from leapmodel.execution.serving.process import ServerDied
 from leapmodel.execution.serving.servers import Servers, serving
+from leapmodel.execution.talking.endpoint import Endpoint
 from tests.execution.scripted import rounds_of
 from tests.execution.test_journal import lines, stable
 

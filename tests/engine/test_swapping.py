@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leapmodel.benchmarks import Prompt
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.serving.config import ServingConfig
 from leapmodel.execution.serving.servers import Servers, serving
+from leapmodel.execution.talking.endpoint import Endpoint
 
 from .conftest import made
 

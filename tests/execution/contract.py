@@ -19,7 +19,7 @@ import pytest
 
 from leapmodel.benchmarks import Prompt
 from leapmodel.errors import EngineError
-from leapmodel.execution.endpoint import Endpoint
+from leapmodel.execution.talking.endpoint import Endpoint
 
 T = TypeVar("T")
 PROMPT = "Say one two three four five six seven eight nine ten, and then all of it again. " * 8

@@ -15,12 +15,12 @@ from leapmodel.benchmarks import Benchmark, Prompt, Role, Split, Task
 from leapmodel.benchmarks.planning import PlanningBenchmark
 from leapmodel.benchmarks.planning.prompts import answer
 from leapmodel.execution.auditing.audit import audit
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeRequest, FakeServer
 from leapmodel.execution.loop import Models
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.recording import ROUNDS_NAME, record
+from leapmodel.execution.talking.endpoint import Endpoint
 
 PLANNING = PlanningBenchmark()
 GOLD = {task.text: task.gold for task in PLANNING.tasks("test")}

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from leapmodel.errors import UsageError
-from leapmodel.execution.address import server_address
+from leapmodel.execution.talking.address import server_address
 
 
 def understood(url: str) -> str:

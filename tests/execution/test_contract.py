@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leapmodel.errors import EngineError
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import Answer, FakeRequest, FakeServer
+from leapmodel.execution.talking.endpoint import Endpoint
 from tests.execution.contract import *  # noqa: F403
 from tests.execution.contract import Served, prompt, talking
 

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeServer
+from leapmodel.execution.talking.endpoint import Endpoint
 
 KEY = "LEAPMODEL_API_KEY"
 

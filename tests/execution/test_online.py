@@ -17,12 +17,12 @@ from leapmodel.benchmarks import Task
 from leapmodel.benchmarks.planning.prompts import answer
 from leapmodel.errors import DataError, EngineError, UsageError
 from leapmodel.execution.contexts import Context, contexts_of
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.loop import Models
 from leapmodel.execution.online import Stream, run_online
 from leapmodel.execution.protocol import Plan
 from leapmodel.execution.swapping import Swap
+from leapmodel.execution.talking.endpoint import Endpoint
 from leapmodel.trace import Trace
 
 from .scripted import PLANNING, planner

@@ -10,10 +10,10 @@ import pytest
 from leapmodel.benchmarks import Prompt, Task
 from leapmodel.errors import EngineError
 from leapmodel.execution.contexts import Context
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.sending import Reply
 from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.probe import probe
+from leapmodel.execution.talking.endpoint import Endpoint
 from leapmodel.probes import Probe
 
 PROMPT = Prompt(({"role": "user", "content": "x"},), 8)

@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 
 from leapmodel.errors import EngineError, UsageError
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.fake.server import FakeServer, Fault
 from leapmodel.execution.records import recording
 from leapmodel.execution.records.journal import Journal
+from leapmodel.execution.talking.endpoint import Endpoint
 
 from .scripted import PLANNING, measure, planner, rounds_of
 

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leapmodel.errors import EngineError
-from leapmodel.execution.received import MOST_TOKENS, decoded, is_whole, token_count, whole_text
+from leapmodel.execution.talking.received import (
+    MOST_TOKENS,
+    decoded,
+    is_whole,
+    token_count,
+    whole_text,
+)
 
 
 @given(st.text(st.characters(), max_size=20))

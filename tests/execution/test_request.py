@@ -9,8 +9,8 @@ import pytest
 
 from leapmodel.benchmarks import Prompt
 from leapmodel.errors import UsageError
-from leapmodel.execution.endpoint import Endpoint
-from leapmodel.execution.request import OWN_FIELDS
+from leapmodel.execution.talking.endpoint import Endpoint
+from leapmodel.execution.talking.request import OWN_FIELDS
 
 PROMPT = Prompt(({"role": "user", "content": "x"},), 8, {"choice": ["a"]})
 

@@ -105,6 +105,14 @@ def test_a_width_with_few_answers_takes_the_factor_of_the_one_before():
     assert factors == pytest.approx((1.0, 1.2, 1.2, 1.6))
 
 
+def test_tasks_of_another_benchmark_are_not_taken_for_those_of_the_trace():
+    rounds = simulate(n_tasks=12, depth=2)
+    trace = rounds.sequential_trace()
+    about = {**rounds.metadata, "benchmark": {"name": "planning", "settings": {"seed": 7}}}
+    with pytest.raises(UsageError, match="the rounds: was recorded with benchmark settings seed 7"):
+        draft_from_rounds(trace, Rounds(rounds.frame, about))
+
+
 def test_positions_with_few_calls_take_the_one_before():
     rounds = simulate(n_tasks=30, depth=5, agreement=0.1)
     draft = draft_from_rounds(rounds.sequential_trace(), rounds)

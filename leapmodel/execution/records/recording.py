@@ -17,10 +17,10 @@ from leapmodel.atomic import atomic_path
 from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine, about_versions
-from leapmodel.execution.endpoint import Endpoint
 from leapmodel.execution.protocol import Observer, Plan, carry_out
 from leapmodel.execution.records.journal import Journal
 from leapmodel.execution.records.record import Round
+from leapmodel.execution.talking.endpoint import Endpoint
 
 ROUNDS_NAME = "rounds.jsonl"
 TRACE_NAME = "trace.jsonl"

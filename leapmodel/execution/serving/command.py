@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from leapmodel.execution.endpoint import API_KEY_VARIABLE
 from leapmodel.execution.serving.config import LORA_RANKS, ServerConfig
+from leapmodel.execution.talking.endpoint import API_KEY_VARIABLE
 
 # Not the command `vllm`: that looks for a distribution of this name, which builds for CPUs lack.
 _MODULE = "vllm.entrypoints.openai.api_server"

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
-from leapmodel.execution.address import server_address
-from leapmodel.execution.connection import Connection, Refused, text_of
-from leapmodel.execution.received import decoded, is_whole, whole_text
-from leapmodel.execution.request import checked_extra, request_body
-from leapmodel.execution.streamed import Streamed, events
+from leapmodel.execution.talking.address import server_address
+from leapmodel.execution.talking.connection import Connection, Refused, text_of
+from leapmodel.execution.talking.received import decoded, is_whole, whole_text
+from leapmodel.execution.talking.request import checked_extra, request_body
+from leapmodel.execution.talking.streamed import Streamed, events
 
 if TYPE_CHECKING:
     import aiohttp
@@ -199,7 +199,7 @@ class Endpoint:
     def talking(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """Send a request; see :meth:`~leapmodel.execution.connection.Connection.talking`."""
+        """Send a request, as :meth:`Connection.talking` does."""
         return self._connection.talking(method, path, body)
 
     def body(self, prompt: Prompt, model: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from leapmodel.errors import EngineError, shown
-from leapmodel.execution.received import decoded, token_count, whole_text
+from leapmodel.execution.talking.received import decoded, token_count, whole_text
 
 if TYPE_CHECKING:
     import aiohttp

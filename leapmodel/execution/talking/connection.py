@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leapmodel.errors import EngineError, shown
 from leapmodel.execution.extras import require
-from leapmodel.execution.streamed import LONGEST_LINE
+from leapmodel.execution.talking.streamed import LONGEST_LINE
 
 if TYPE_CHECKING:
     import aiohttp
@@ -35,7 +35,7 @@ class Connection:
     Parameters
     ----------
     url : str
-        Its address, as :func:`~leapmodel.execution.address.server_address` returns it.
+        Its address, as :func:`~leapmodel.execution.talking.address.server_address` returns it.
     name : str
         For messages.
     key : str or None

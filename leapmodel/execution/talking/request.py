@@ -8,7 +8,7 @@ from typing import Any
 
 from leapmodel.benchmarks import Prompt
 from leapmodel.errors import UsageError, shown
-from leapmodel.execution.received import decoded
+from leapmodel.execution.talking.received import decoded
 
 OWN_FIELDS = frozenset(
     {
