@@ -12,9 +12,10 @@ from leapmodel.configurations import configurations
 from leapmodel.draft import Draft, DraftCost, cost_as, require_known, stated_cost
 from leapmodel.errors import DataError, UsageError
 from leapmodel.hits import HitCounts
-from leapmodel.measurement import calls_by_position
+from leapmodel.measurement import calls_by_position, trace_ms_per_token
 from leapmodel.recorded_settings import refuse_mixed_benchmarks
 from leapmodel.rounds import Rounds
+from leapmodel.segments import Floats
 from leapmodel.trace import Trace
 
 FEW_CALLS = 30
@@ -117,13 +118,10 @@ def _time_alone(rounds: Rounds, trace: Trace | None) -> float | None:
     Those of the sequential arm; else of rounds with one verification; else of the trace.
     """
     for one in (rounds.sequential, rounds.speculative):
-        if (rate := one.ms_per_token(alone=True)) and _answers(one, 1) >= FEW_CALLS:
-            return next(iter(rate.values()))
-    if trace is None or "completion_tokens" not in trace.frame:
-        return None
-    tokens = trace.frame["completion_tokens"].to_numpy(float)
-    told = tokens > 0
-    return float(1000 * trace.gen_s[told].sum() / tokens[told].sum()) if told.any() else None
+        seconds, tokens, answers = _by_width(one, 1)[0]
+        if answers >= FEW_CALLS and tokens > 0:
+            return float(1000 * seconds / tokens)
+    return None if trace is None else trace_ms_per_token(trace)
 
 
 def measured_slowdown(parts: Sequence[Rounds], alone: float | None) -> tuple[float, ...]:
@@ -144,25 +142,25 @@ def measured_slowdown(parts: Sequence[Rounds], alone: float | None) -> tuple[flo
     """
     if not alone:
         return ()
-    factors = [1.0]
     widest = max(int(part.frame["verifications"].map(len).max()) for part in parts)
-    for width in range(2, widest + 1):
-        sums = np.sum([_spent(part, width) for part in parts], axis=0)
-        seconds, tokens, answers = sums
+    factors = [1.0]
+    for seconds, tokens, answers in np.sum([_by_width(part, widest) for part in parts], axis=0)[1:]:
         enough = answers >= FEW_CALLS and tokens > 0
         factors.append(float(1000 * seconds / tokens / alone) if enough else factors[-1])
     return tuple(factors) if len(factors) > 1 else ()
 
 
-def _spent(rounds: Rounds, width: int) -> tuple[float, float, int]:
-    """Return seconds, tokens and number of the answers used of rounds this wide."""
-    wide = rounds.frame.loc[rounds.frame["verifications"].map(len) == width, _ROUND]
-    used = rounds.committed.dropna(subset=["completion_tokens"]).merge(wide, on=_ROUND)
-    return float(used["gen_s"].sum()), float(used["completion_tokens"].sum()), len(used)
+def _by_width(rounds: Rounds, widest: int) -> Floats:
+    """Return seconds, tokens and number of the answers used in rounds of 1, 2, … verifications.
 
-
-def _answers(rounds: Rounds, width: int) -> int:
-    return _spent(rounds, width)[2]
+    The shape is (widest, 3).
+    """
+    widths = rounds.frame[_ROUND].assign(width=rounds.frame["verifications"].map(len))
+    used = rounds.committed.dropna(subset=["completion_tokens"]).merge(widths, on=_ROUND)
+    sums = used.groupby("width").agg(
+        seconds=("gen_s", "sum"), tokens=("completion_tokens", "sum"), answers=("gen_s", "size")
+    )
+    return sums.reindex(range(1, widest + 1), fill_value=0).to_numpy(np.float64)
 
 
 def _stops_early(parts: Sequence[Rounds], name: str) -> tuple[str, ...]:

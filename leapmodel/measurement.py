@@ -248,12 +248,18 @@ def _ms_per_token(trace: Trace, part: Rounds, sequential: Rounds) -> dict[str, f
     found = part.ms_per_token()
     if len(sequential.frame):
         found |= sequential.arm("sequential").ms_per_token()
-    if "sequential" not in found and "completion_tokens" in trace.frame:
-        tokens = trace.frame["completion_tokens"].to_numpy(float)
-        told = tokens > 0
-        if told.any():
-            found["sequential"] = float(1000 * trace.gen_s[told].sum() / tokens[told].sum())
+    if "sequential" not in found and (rate := trace_ms_per_token(trace)) is not None:
+        found["sequential"] = rate
     return found
+
+
+def trace_ms_per_token(trace: Trace) -> float | None:
+    """Return milliseconds per completion token of a sequential trace; None if none are counted."""
+    if "completion_tokens" not in trace.frame:
+        return None
+    tokens = trace.frame["completion_tokens"].to_numpy(float)
+    told = tokens > 0
+    return float(1000 * trace.gen_s[told].sum() / tokens[told].sum()) if told.any() else None
 
 
 def calls_by_position(
