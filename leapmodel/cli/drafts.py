@@ -51,15 +51,25 @@ def parse_draft(
     DataError
         If the file is not right.
     """
-    probe = _split(spec)[2].probe
-    drafts = _parsed(spec, trace, pool, depth, lenient, evidence_trace)
-    return drafts if probe is None else [probed(draft, probe.slowdown) for draft in drafts]
+    name, body, price = _split(spec)
+    drafts = _parsed(spec, name, body, price, trace, pool, depth, lenient, evidence_trace)
+    if price.probe is None:
+        return drafts
+    return [probed(draft, price.probe.slowdown) for draft in drafts]
 
 
 def _parsed(
-    spec: str, trace: Trace, pool: Pool, depth: int, lenient: bool, evidence_trace: Trace | None
+    spec: str,
+    name: str,
+    body: str,
+    price: _Cost,
+    trace: Trace,
+    pool: Pool,
+    depth: int,
+    lenient: bool,
+    evidence_trace: Trace | None,
 ) -> list[Draft]:
-    name, body, (latency_s, cost, _) = _split(spec)
+    latency_s, cost, _ = price
     if not body:
         raise UsageError(f"--draft: expected NAME=FILE or NAME=ACCEPTANCE@COST, found {spec!r}")
     if not Path(body).exists():
