@@ -6,24 +6,27 @@ from contextlib import AsyncExitStack
 
 import click
 
+from leapmodel.actions import tool_names
 from leapmodel.benchmarks import BENCHMARKS
 from leapmodel.benchmarks.recorded import benchmark_of
+from leapmodel.cli.asked_about import OwnContexts, note, of_benchmark, own_contexts_options
 from leapmodel.cli.engine import ServedModel, draft_options, run_to_end, stalled_option
 from leapmodel.cli.options import json_option, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out
+from leapmodel.errors import UsageError
 from leapmodel.execution.agreement import ask_draft
-from leapmodel.execution.contexts import contexts_of
 from leapmodel.files import check_table_path
 from leapmodel.predictions import Predictions, write_predictions
-from leapmodel.trace import read_trace
+from leapmodel.trace import Trace, read_trace
 
 
 @click.command("agreement", short_help="Ask a draft about a held-out trace, and score it.")
 @click.argument("trace", metavar="TRACE", type=click.Path())
 @draft_options
 @stalled_option
+@own_contexts_options
 @click.option(
     "--benchmark",
     "benchmark_name",
@@ -53,6 +56,7 @@ def command(
     trace: str,
     draft: ServedModel,
     stalled_s: float,
+    own: OwnContexts,
     benchmark_name: str | None,
     repeats: int,
     train_trace: str | None,
@@ -65,25 +69,33 @@ def command(
     """Ask a draft for its action on every context of TRACE, one at a time (Table 7).
 
     What it answers can be written as predictions, with the seconds of each call, and then be given
-    to predict and choose.
+    to predict and choose. With --contexts it needs no benchmark: what the draft decides are the
+    tools it calls, as its server tells them, and a text is a reply.
     """
     if output is not None:
         check_table_path(output)
-    refuse_own_input(output, [trace, *([train_trace] if train_trace else [])])
+    inputs = [file for file in (trace, train_trace, own.file) if file is not None]
+    refuse_own_input(output, inputs)
     workload = read_trace(trace)
     learned = None if train_trace is None else read_trace(train_trace)
-    benchmark = benchmark_of(workload.metadata, trace, name=benchmark_name)
-    contexts = list(contexts_of(benchmark, workload, first_tasks=limit, source=trace))
+    asked = own.asked(workload, trace, limit)
+    if asked is None:
+        benchmark = benchmark_of(workload.metadata, trace, name=benchmark_name)
+        asked = of_benchmark(benchmark, workload, trace, limit)
+    elif benchmark_name is not None:
+        raise UsageError("--benchmark: expected no --contexts beside it, which needs none")
 
     async def work() -> Predictions:
         async with AsyncExitStack() as stack:
             endpoint = await draft.open(stack, stalled_s)
             with progress_bar() as bar:
-                task = bar.add_task("asking", total=repeats * len(contexts), said="calls")
+                task = bar.add_task("asking", total=repeats * len(asked.contexts), said="calls")
                 return await ask_draft(
-                    benchmark,
-                    contexts,
+                    asked.contexts,
                     endpoint,
+                    asked.decided,
+                    about=asked.about,
+                    leave_out=asked.leave_out,
                     name=draft.name,
                     repeats=repeats,
                     reset_caches=not no_reset,
@@ -93,6 +105,8 @@ def command(
     predictions: Predictions = run_to_end(work(), resumable=False)
     if output is not None:
         write_predictions(predictions, output)
+    if own.file is not None:
+        _warn_if_nothing_was_called(workload, predictions)
     found = held_out(workload, predictions, training=learned, seed=seed)
     if as_json:
         print_json(found.to_dict())
@@ -100,3 +114,14 @@ def command(
     click.echo(found.summary())
     if output is not None:
         click.echo(f"predictions: {output}")
+
+
+def _warn_if_nothing_was_called(trace: Trace, predictions: Predictions) -> None:
+    """Say what may be amiss: a draft that only ever talks looks like one that is always wrong."""
+    answered = predictions.frame["action"]
+    if any(map(tool_names, trace.actions)) and not any(map(tool_names, answered)):
+        note(
+            "no answer called a tool: name the agent's tools"
+            """ (--draft-extra '{"tools": […]}', or @FILE), and have the server tell calls"""
+            " (vLLM: --enable-auto-tool-choice --tool-call-parser NAME)"
+        )

@@ -68,6 +68,23 @@ class ChosenBenchmark:
         refuse_other_benchmark(ours, metadata, source)
         return benchmark
 
+    def refuse_beside(self, option: str) -> None:
+        """Refuse a benchmark where an option takes its place.
+
+        Raises
+        ------
+        UsageError
+            If one was said.
+        """
+        said = {
+            "--benchmark": self.name,
+            "--benchmark-seed": self.seed,
+            "--tasks-file": self.tasks_file,
+        }
+        for one, value in said.items():
+            if value is not None:
+                raise UsageError(f"{one}: expected no {option} beside it, which needs none")
+
     def tasks(self, benchmark: Benchmark, split: Split) -> list[Task]:
         """Return the tasks of a split, or the first of them."""
         tasks = benchmark.tasks(split)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -118,7 +119,7 @@ target_options = gathered(
     click.option(
         "--target-extra",
         metavar="JSON",
-        help="More of the target's request body, as a JSON object.",
+        help="More of the target's request body, as a JSON object, or @FILE that holds one.",
     ),
 )
 draft_options = gathered(
@@ -141,7 +142,7 @@ draft_options = gathered(
         "--draft-extra",
         metavar="JSON",
         help="More of the draft's request body, such as"
-        ' \'{"chat_template_kwargs": {"enable_thinking": false}}\'.',
+        ' \'{"chat_template_kwargs": {"enable_thinking": false}}\', or @FILE.',
     ),
 )
 
@@ -159,10 +160,20 @@ def run_to_end(work: Coroutine[Any, Any, Any], resumable: bool = True) -> Any:
 def _json_object(option: str, text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
+    where = option
+    if text.startswith("@"):
+        where = f"{option}: {text[1:]}"
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8-sig")
+        except OSError as error:
+            found = (error.strerror or str(error)).lower()
+            raise UsageError(f"{where}: expected a readable file, found {found}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{where}: expected UTF-8 text, found something else") from None
     try:
         value = decoded(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise UsageError(f"{option}: expected a JSON object, found {shown(text)}")
+        raise UsageError(f"{where}: expected a JSON object, found {shown(text)}")
     return value

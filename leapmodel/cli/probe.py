@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from leapmodel.atomic import check_place, write_json
+from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, recorded_benchmark_options
 from leapmodel.cli.engine import (
     ServedModel,
@@ -20,7 +21,6 @@ from leapmodel.cli.options import depth_option, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
-from leapmodel.execution.contexts import contexts_of
 from leapmodel.execution.probe import probe
 from leapmodel.probes import Probe
 from leapmodel.trace import read_trace
@@ -31,6 +31,7 @@ from leapmodel.trace import read_trace
 @target_options
 @stalled_option
 @draft_options
+@own_contexts_options
 @recorded_benchmark_options
 @depth_option("Ask the target 1 to k + 1 things at once.")
 @click.option(
@@ -47,6 +48,7 @@ def command(
     target: ServedModel,
     stalled_s: float,
     draft: ServedModel,
+    own: OwnContexts,
     chosen: ChosenBenchmark,
     depth: int,
     batches: int,
@@ -56,29 +58,34 @@ def command(
     """Ask the draft for every step of TRACE, one call at a time, and time the target's tokens.
 
     TRACE is a sequential trace of held-out tasks of the benchmark, and says with which settings it
-    was recorded; --limit takes its first tasks.
+    was recorded; --limit takes its first tasks. With --contexts it is a log of your own agent.
     """
-    refuse_own_input(output, [trace])
+    refuse_own_input(output, [file for file in (trace, own.file) if file is not None])
     if output is not None:
         if Path(output).suffix != ".json":
             raise UsageError(f"{output}: expected a name ending in .json")
         check_place(output)
     workload = read_trace(trace)
-    benchmark = chosen.open_as(workload.metadata, trace)
-    contexts = list(contexts_of(benchmark, workload, first_tasks=chosen.limit, source=trace))
+    asked = own.asked(workload, trace, chosen.limit, chosen.target_tokens)
+    if asked is None:
+        benchmark = chosen.open_as(workload.metadata, trace)
+        asked = of_benchmark(benchmark, workload, trace, chosen.limit)
+    else:
+        chosen.refuse_beside("--contexts")
 
     async def work() -> Probe:
         async with AsyncExitStack() as stack:
             target_endpoint = await target.open(stack, stalled_s)
             draft_endpoint = await draft.open(stack, stalled_s, beside=target)
-            total = len(contexts) + batches * (depth + 1)
+            total = len(asked.contexts) + batches * (depth + 1)
             with progress_bar() as bar:
                 task = bar.add_task("probing", total=total, said="")
                 return await probe(
-                    contexts,
+                    asked.contexts,
                     target_endpoint,
                     draft_endpoint,
                     depth,
+                    leave_out=asked.leave_out,
                     draft_name=draft.name,
                     batches=batches,
                     reset_caches=not no_reset,

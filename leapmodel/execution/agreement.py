@@ -1,30 +1,33 @@
 """Ask a draft for its action on every context of a held-out trace (Table 7).
 
-One call at a time, as a draft is asked in the loop, and none of the contexts in the prefix cache
-beforehand; so the seconds of a call are those a prediction may use. What comes back are ordinary
-predictions.
+The contexts are a benchmark's, or those of somebody's own agent. One call at a time, as a draft is
+asked in the loop, and none of the contexts in the prefix cache beforehand; so the seconds of a call
+are those a prediction may use. What comes back are ordinary predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from leapmodel.benchmarks import Benchmark
-from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.protocol import reset_cache
-from leapmodel.execution.talking.endpoint import Endpoint
+from leapmodel.execution.refusals import Refusals, Tell
+from leapmodel.execution.talking.endpoint import Endpoint, Generation
+from leapmodel.execution.talking.tool_calls import as_text
 from leapmodel.predictions import Predictions
 
 
 async def ask_draft(
-    benchmark: Benchmark,
     contexts: Sequence[Context],
     draft: Endpoint,
+    decided: Callable[[Generation], str | None],
     *,
+    about: Mapping[str, Any],
+    leave_out: Tell | None = None,
     name: str | None = None,
     repeats: int = 1,
     reset_caches: bool = True,
@@ -34,12 +37,18 @@ async def ask_draft(
 
     Parameters
     ----------
-    benchmark : Benchmark
-        Parses the draft's outputs.
     contexts : sequence of Context
-        As :func:`~leapmodel.execution.contexts.contexts_of` gives them.
+        As :func:`~leapmodel.execution.contexts.contexts_of` gives them, or
+        :func:`~leapmodel.execution.own_contexts.own_contexts`.
     draft : Endpoint
         Open.
+    decided : callable
+        Returns the canonical action of an answer, or None if it has none.
+    about : mapping
+        What is known of the contexts, for the predictions' metadata.
+    leave_out : callable, optional
+        Told in a sentence which contexts the server refused, and that these have no prediction;
+        without it the first of them is an error.
     name : str, optional
         What the predictions call the draft; default its name at the server.
     repeats : int, default 1
@@ -60,37 +69,44 @@ async def ask_draft(
     UsageError
         If there is no context.
     EngineError
-        If the server fails.
+        If the server fails, or refuses every context.
     """
     if not contexts:
         raise UsageError("no context to ask the draft about")
+    refusals = Refusals(leave_out)
     name = name or draft.model
     rows = []
-    await draft.generate(contexts[0].draft)  # the first call opens connections
+    with refusals.taken(contexts[0]):
+        await draft.generate(contexts[0].draft)  # the first call opens connections
     for repeat in range(repeats):
         if reset_caches:
             await reset_cache(draft)
         for context in contexts:
-            answer = await draft.generate(context.draft)
-            rows.append(
-                {
-                    "task": context.task.name,
-                    "run": context.run,
-                    "step": context.step,
-                    "draft": name,
-                    "repeat": repeat,
-                    "action": benchmark.parse("draft", answer.text),
-                    "latency_s": answer.end_s - answer.start_s,
-                    "output": answer.text,
-                    "prompt_tokens": answer.prompt_tokens,
-                    "completion_tokens": answer.completion_tokens,
-                }
-            )
             tick()
-    about = {
+            if context in refusals:
+                continue
+            with refusals.taken(context):
+                answer = await draft.generate(context.draft)
+                calls = answer.tool_calls
+                rows.append(
+                    {
+                        "task": context.task.name,
+                        "run": context.run,
+                        "step": context.step,
+                        "draft": name,
+                        "repeat": repeat,
+                        "action": decided(answer),
+                        "latency_s": answer.seconds,
+                        "output": as_text(calls) if calls else answer.text,
+                        "prompt_tokens": answer.prompt_tokens,
+                        "completion_tokens": answer.completion_tokens,
+                    }
+                )
+    refusals.tell(anything_left=bool(rows))
+    said = {
         "made_by": "leapmodel agreement",
-        "benchmark": about_benchmark(benchmark),
+        **about,
         "draft": {"model": draft.model, "name": name},
         "reset_caches": reset_caches,
     }
-    return Predictions.from_frame(pd.DataFrame(rows), about)
+    return Predictions.from_frame(pd.DataFrame(rows), said)

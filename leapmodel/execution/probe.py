@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from leapmodel.bootstrap import ratio_with_error
 from leapmodel.errors import EngineError, UsageError
 from leapmodel.execution.contexts import Context
 from leapmodel.execution.protocol import reset_cache
+from leapmodel.execution.refusals import Refusals, Tell
 from leapmodel.execution.talking.endpoint import Endpoint, Generation
 from leapmodel.probes import Probe, TokenTime
 
@@ -27,6 +28,7 @@ async def probe(
     draft: Endpoint,
     depth: int,
     *,
+    leave_out: Tell | None = None,
     draft_name: str | None = None,
     batches: int = 8,
     reset_caches: bool = True,
@@ -42,6 +44,9 @@ async def probe(
         Open.
     depth : int
         The target is asked 1 to depth + 1 things at once.
+    leave_out : callable, optional
+        Told in a sentence which contexts a server refused, and that these were left out; without
+        it the first of them is an error.
     draft_name : str, optional
         What the probe calls the draft; default its model's name.
     batches : int, default 8
@@ -56,7 +61,7 @@ async def probe(
     UsageError
         If there is no context.
     EngineError
-        If a server fails, or the target's counts no tokens.
+        If a server fails, refuses every context, or the target's counts no tokens.
 
     Notes
     -----
@@ -66,36 +71,69 @@ async def probe(
     """
     if not contexts:
         raise UsageError("probe: expected at least one context, found none")
-    await draft.generate(contexts[0].draft)  # the first call opens connections
+    seconds = await _draft_calls(contexts, draft, Refusals(leave_out), reset_caches, tick)
+    latency_s, error_s = ratio_with_error(
+        [sum(one) for one in seconds.values()], [len(one) for one in seconds.values()]
+    )
+    refusals = Refusals(leave_out)
+    times = []
+    for requests in range(1, depth + 2):
+        rounds = _rounds(contexts, requests)
+        first = next(rounds, None)
+        if first is None:
+            break  # no task has so many steps
+        with refusals.taken(contexts[0]):  # opens connections
+            await _at_once(target, [contexts[0]] * requests)
+        if reset_caches:
+            await reset_cache(target)
+        found: list[float] = []
+        for before, asked in chain([first], rounds):
+            if len(found) == batches:
+                break
+            with refusals.taken(asked[-1]):
+                if before is not None:
+                    await target.generate(replace(before.target, max_tokens=1))
+                found.append(_ms_per_token(target, await _at_once(target, asked)))
+                tick()
+        if not found:
+            break
+        times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), len(found)))
+    refusals.tell(anything_left=bool(times))
+    calls = sum(map(len, seconds.values()))
+    return Probe(draft_name or draft.model, target.model, latency_s, error_s, calls, tuple(times))
+
+
+async def _draft_calls(
+    contexts: Sequence[Context],
+    draft: Endpoint,
+    refusals: Refusals,
+    reset_caches: bool,
+    tick: Callable[[], None],
+) -> dict[tuple[str, int], list[float]]:
+    """Ask for every context, one at a time, and return the seconds by task and run."""
+    with refusals.taken(contexts[0]):  # opens a connection
+        await draft.generate(contexts[0].draft)
     if reset_caches:
         await reset_cache(draft)
     seconds: dict[tuple[str, int], list[float]] = {}
     for context in contexts:
-        answer = await draft.generate(context.draft)
-        seconds.setdefault((context.task.name, context.run), []).append(answer.seconds)
+        with refusals.taken(context):
+            answer = await draft.generate(context.draft)
+            seconds.setdefault((context.task.name, context.run), []).append(answer.seconds)
         tick()
-    latency_s, error_s = ratio_with_error(
-        [sum(one) for one in seconds.values()], [len(one) for one in seconds.values()]
+    refusals.tell(anything_left=bool(seconds))
+    return seconds
+
+
+async def _at_once(target: Endpoint, contexts: Sequence[Context]) -> list[Generation]:
+    """Return the answers to all; if one fails, its error, once none runs any more."""
+    answers = await asyncio.gather(
+        *(target.generate(one.target) for one in contexts), return_exceptions=True
     )
-    times = []
-    for requests in range(1, depth + 2):
-        rounds = list(islice(_rounds(contexts, requests), batches))
-        if not rounds:
-            break  # no task has so many steps
-        await asyncio.gather(*(target.generate(contexts[0].target) for _ in range(requests)))
-        if reset_caches:
-            await reset_cache(target)
-        found = []
-        for before, asked in rounds:
-            if before is not None:
-                await target.generate(replace(before.target, max_tokens=1))
-            answers = await asyncio.gather(*(target.generate(one.target) for one in asked))
-            found.append(_ms_per_token(target, answers))
-            tick()
-        times.append(TokenTime(requests, float(np.mean(found)), _standard_error(found), len(found)))
-    return Probe(
-        draft_name or draft.model, target.model, latency_s, error_s, len(contexts), tuple(times)
-    )
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, Generation)]
 
 
 def _rounds(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from leapmodel.errors import UsageError
@@ -82,12 +82,15 @@ class Answer:
     tokens : int, optional
         Pretend that the text has this many completion tokens (its end included), so that a step's
         duration is ``first_token_s + (tokens - 1) * token_s`` whatever it says.
+    calls : tuple of (str, str)
+        Tools that are called: names, and arguments as JSON text. They take no tokens.
     """
 
     text: str
     first_token_s: float | None = None
     token_s: float | None = None
     tokens: int | None = None
+    calls: tuple[tuple[str, str], ...] = ()
 
     def pieces(self, max_tokens: int, *, beyond: bool = False) -> tuple[list[str], str]:
         """Return the texts of the completion tokens, and why they end.
@@ -193,7 +196,7 @@ def constrained(answer: Answer, constraint: Mapping[str, Any]) -> Answer:
             text = json.dumps(_plainest(schema), separators=(",", ":"))
     elif "regex" in constraint and not re.fullmatch(constraint["regex"], text):
         raise UsageError(f"the fake server can't invent a text of the form {constraint['regex']!r}")
-    return Answer(text, answer.first_token_s, answer.token_s, answer.tokens)
+    return replace(answer, text=text)
 
 
 def _fits(text: str, schema: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,10 +40,21 @@ class Reply:
     reason: str
     fault: Fault | None
     wait: Callable[[float, bool], Awaitable[float]]
+    calls: tuple[tuple[str, str], ...] = ()
 
     def strikes_at(self, token: int) -> bool:
         """Return whether the fault comes before this token."""
         return self.fault is not None and token == self.fault.at_token
+
+    def call_deltas(self) -> Iterator[dict[str, Any]]:
+        """Yield the pieces of the tool calls: each one's name, then its arguments in two parts."""
+        for index, (name, arguments) in enumerate(self.calls):
+            function = {"name": name, "arguments": ""}
+            begun = {"index": index, "id": f"call-{index}", "type": "function"}
+            yield {"tool_calls": [{**begun, "function": function}]}
+            half = len(arguments) // 2
+            for part in (arguments[:half], arguments[half:]):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
     def head(self, kind: str) -> dict[str, Any]:
         """Return what every object that is sent begins with."""
@@ -95,7 +106,7 @@ async def stream(http: web.Request, reply: Reply, due: float) -> web.StreamRespo
     async def send(choices: list[dict[str, Any]], **more: Any) -> None:
         await response.write(_event({**head, "choices": choices, **more}))
 
-    async def send_choice(delta: dict[str, str], finish: str | None = None) -> None:
+    async def send_choice(delta: dict[str, Any], finish: str | None = None) -> None:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         await send([choice], **({"usage": reply.usage()} if continuous else {}))
 
@@ -107,6 +118,9 @@ async def stream(http: web.Request, reply: Reply, due: float) -> web.StreamRespo
             await send_choice({"role": "assistant", "content": ""})
         asked.sent_tokens += 1
         last = i == len(reply.pieces) - 1
+        if last:
+            for delta in reply.call_deltas():
+                await send_choice(delta)
         await send_choice({"content": piece}, reply.reason if last else None)
     if fault is not None:
         return await _strike(http, response, fault, head)

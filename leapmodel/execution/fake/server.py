@@ -398,7 +398,8 @@ class FakeServer:
             asked.state = "running"
             self._running += 1
             try:
-                reply = Reply(asked, pieces, reason, fault, partial(self._wait, asked, answer))
+                waiting = partial(self._wait, asked, answer)
+                reply = Reply(asked, pieces, reason, fault, waiting, answer.calls)
                 if asked.body.get("stream"):
                     return await stream(http, reply, served_s)
                 return await whole(reply, served_s)

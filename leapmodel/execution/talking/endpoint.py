@@ -20,6 +20,7 @@ from leapmodel.execution.talking.connection import Connection, Refused, text_of
 from leapmodel.execution.talking.received import decoded, is_whole, whole_text
 from leapmodel.execution.talking.request import checked_extra, request_body
 from leapmodel.execution.talking.streamed import Streamed, events
+from leapmodel.execution.talking.tool_calls import ToolCall
 
 if TYPE_CHECKING:
     import aiohttp
@@ -62,6 +63,8 @@ class Generation:
         As the server counts them, else the number of streamed pieces.
     finish_reason : str or None
         Such as ``"stop"`` or ``"length"``.
+    tool_calls : tuple of ToolCall
+        What the server itself took for calls of the request's ``tools``.
     """
 
     text: str
@@ -72,6 +75,7 @@ class Generation:
     cached_tokens: int | None
     completion_tokens: int
     finish_reason: str | None
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -131,6 +135,7 @@ class Call:
             said.cached_tokens,
             said.completion_tokens,
             said.finish_reason,
+            said.tool_calls,
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leapmodel.errors import EngineError, shown
 from leapmodel.execution.talking.received import decoded, token_count, whole_text
+from leapmodel.execution.talking.tool_calls import ToolCall, ToolCalls
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,6 +44,7 @@ class Streamed:
         self.finish_reason: str | None = None
         self._name = name
         self._parts: list[str] = []
+        self._calls = ToolCalls(name)
         self._pieces = 0
         self._counted: int | None = None
 
@@ -55,6 +57,11 @@ class Streamed:
     def text(self) -> str:
         """The output so far."""
         return whole_text("".join(self._parts))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tools called so far."""
+        return self._calls.whole()
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in one event.
@@ -103,12 +110,15 @@ class Streamed:
         # A reasoning parser sends thoughts apart: they take time and tokens, but are no action.
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         content = self._typed(delta, "content", str, "a text")
-        if content or thought:
+        calls = self._typed(delta, "tool_calls", list, "a list")
+        if content or thought or calls:
             self._pieces += 1
             if self.first_token_s is None:
                 self.first_token_s = time.perf_counter()
         if content:
             self._parts.append(content)
+        if calls:
+            self._calls.take(calls)
         self.finish_reason = (
             self._typed(choice, "finish_reason", str, "a text") or self.finish_reason
         )

@@ -1,0 +1,110 @@
+"""What models are asked about: a benchmark's contexts, or those of somebody's own agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from leapmodel.benchmarks import Benchmark
+from leapmodel.benchmarks.interface import about_benchmark
+from leapmodel.cli.gathering import gathered
+from leapmodel.errors import UsageError
+from leapmodel.execution.contexts import Context, contexts_of
+from leapmodel.execution.own_contexts import MOST_TOKENS, decision, own_contexts
+from leapmodel.execution.refusals import Tell
+from leapmodel.execution.talking.endpoint import Generation
+from leapmodel.trace import Trace
+
+
+@dataclass(frozen=True)
+class AskedAbout:
+    """Contexts, and what to make of the answers.
+
+    Attributes
+    ----------
+    contexts : list of Context
+    decided : callable
+        Returns the canonical action of a draft's answer, or None.
+    about : dict
+        What the predictions say of the contexts.
+    leave_out : callable or None
+        Who is told of contexts that a server refuses; None if that is an error.
+    """
+
+    contexts: list[Context]
+    decided: Callable[[Generation], str | None]
+    about: dict[str, Any]
+    leave_out: Tell | None = None
+
+
+@dataclass(frozen=True)
+class OwnContexts:
+    """A file of contexts that somebody named on the command line, if anybody did."""
+
+    file: str | None
+    draft_tokens: int | None
+
+    def asked(
+        self, trace: Trace, source: str, first_tasks: int | None, target_tokens: int | None = None
+    ) -> AskedAbout | None:
+        """Return what stands in the file, or None if none was named.
+
+        Raises
+        ------
+        DataError
+            If it holds no contexts of the trace.
+        UsageError
+            If something was said of answers to contexts that are not asked about.
+        """
+        if self.file is None:
+            if self.draft_tokens is not None:
+                raise UsageError("--draft-tokens: expected --contexts too: a benchmark has its own")
+            return None
+        contexts = own_contexts(
+            self.file,
+            trace,
+            first_tasks=first_tasks,
+            target_tokens=target_tokens,
+            draft_tokens=self.draft_tokens,
+            source=source,
+        )
+        return AskedAbout(contexts, decision, {"contexts": "the log's own messages"}, note)
+
+
+def of_benchmark(
+    benchmark: Benchmark, trace: Trace, source: str, first_tasks: int | None
+) -> AskedAbout:
+    """Return the contexts of a trace that a benchmark's environment builds anew."""
+    return AskedAbout(
+        list(contexts_of(benchmark, trace, first_tasks=first_tasks, source=source)),
+        lambda answer: benchmark.parse("draft", answer.text),
+        {"benchmark": about_benchmark(benchmark)},
+    )
+
+
+def note(sentence: str) -> None:
+    """Say something beside the answer."""
+    click.echo(f"leapmodel: note: {sentence}", err=True)
+
+
+own_contexts_options = gathered(
+    "own",
+    OwnContexts,
+    {"file": "contexts_file", "draft_tokens": "draft_tokens"},
+    click.option(
+        "--contexts",
+        "contexts_file",
+        metavar="FILE",
+        type=click.Path(),
+        help="Ask about the messages of your own agent, as import --export-contexts wrote"
+        " them for TRACE, instead of a benchmark's prompts. --draft-extra names its tools.",
+    ),
+    click.option(
+        "--draft-tokens",
+        type=click.IntRange(min=1),
+        help=f"The draft's completion budget, with --contexts. Default: {MOST_TOKENS}.",
+    ),
+)

@@ -1,0 +1,216 @@
+"""Asking models about the contexts of somebody's own agent, of which no benchmark is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from leapmodel.cli import main
+from leapmodel.errors import DataError, EngineError
+from leapmodel.execution.fake.answers import Answer, FakeRequest
+from leapmodel.execution.fake.server import FakeServer
+from leapmodel.execution.own_contexts import own_contexts
+from leapmodel.execution.talking.tool_calls import ToolCalls
+from leapmodel.predictions import read_predictions
+from leapmodel.probes import read_probe
+from leapmodel.trace import Trace, read_trace, write_trace
+
+ACTIONS = ['look({"at":"door"})', 'open({"what":"door"})', "<respond/>"]
+TOOLS = {"tools": [{"type": "function", "function": {"name": "look"}}]}
+
+
+def leapmodel(*arguments: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "132"}).invoke(main, [str(a) for a in arguments])
+
+
+def rows(n_tasks: int = 3) -> list[dict[str, Any]]:
+    """Return contexts as an import writes them; each step's messages begin with those before."""
+    written = []
+    for task in range(n_tasks):
+        messages: list[dict[str, Any]] = [{"role": "user", "content": f"Let me in, {task}."}]
+        for step, action in enumerate(ACTIONS):
+            key = {"task": f"t{task}", "run": 0, "step": step}
+            written.append({**key, "messages": list(messages), "action": action})
+            call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": "c", "content": f"done {step}"})
+    return written
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    trace, contexts = tmp_path / "trace.jsonl", tmp_path / "contexts.jsonl"
+    frame = pd.DataFrame(rows())[["task", "run", "step", "action"]].assign(gen_s=1.0)
+    write_trace(Trace.from_frame(frame), trace)
+    contexts.write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
+    return trace, contexts
+
+
+def answer(request: FakeRequest) -> Answer:
+    """Look first, then open the wrong thing, then talk."""
+    if "tools" not in request.body:
+        return Answer("I would look at the door.")
+    seen = sum(message["role"] == "tool" for message in request.messages)
+    if seen == 2:
+        return Answer("You are in.")
+    call = ("look", '{"at": "door"}') if not seen else ("open", '{"what": "window"}')
+    return Answer("", calls=(call,))
+
+
+def test_a_draft_is_asked_what_the_log_holds(files: tuple[Path, Path], tmp_path: Path):
+    trace, contexts = files
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    answers = tmp_path / "answers.jsonl"
+    with FakeServer(answer) as server:
+        result = leapmodel(
+            "agreement", trace, "--contexts", contexts, "--draft-url", server.url,
+            "--draft-extra", f"@{tmp_path / 'tools.json'}", "--draft-tokens", 50, "-o", answers,
+        )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert not result.stderr
+    found = read_predictions(answers).frame
+    assert found["action"].tolist() == [ACTIONS[0], 'open({"what":"window"})', ACTIONS[2]] * 3
+    assert (found["latency_s"] > 0).all()
+    assert json.loads(found["output"][1])[0]["name"] == "open"
+    asked = server.requests[2]  # the first is asked once more, before
+    assert asked.messages == rows()[1]["messages"]
+    assert (asked.body["max_tokens"], asked.body["tools"]) == (50, TOOLS["tools"])
+    predicted = leapmodel("predict", trace, "--predictions", answers, "--json")
+    assert predicted.exit_code == 0, predicted.output
+
+
+def test_a_draft_that_only_talks_is_noticed(files: tuple[Path, Path]):
+    with FakeServer(answer) as server:
+        url = ["--draft-url", server.url]
+        result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
+    assert result.exit_code == 0, result.output
+    assert "leapmodel: note: no answer called a tool" in result.stderr
+
+
+def test_a_probe_of_an_agents_own_servers(files: tuple[Path, Path], tmp_path: Path):
+    trace, contexts = files
+    found = tmp_path / "probe.json"
+    with FakeServer(answer, token_s=0.002, contention=0.5) as server:
+        result = leapmodel(
+            "probe", trace, "--contexts", contexts, "--target-url", server.url,
+            "--target-extra", json.dumps(TOOLS), "--target-tokens", 9,
+            "--k", 1, "--batches", 2, "-o", found,
+        )  # fmt: skip
+        assert {request.body["max_tokens"] for request in server.requests} >= {1, 9, 1024}
+    assert result.exit_code == 0, result.output
+    probed = read_probe(found)
+    assert probed.calls == 9
+    assert [one.requests for one in probed.token_times] == [1, 2]
+    assert probed.slowdown[1] > 1.2
+    chosen = leapmodel("choose", trace, "--draft", f"small=0.8@{found}", "--k", 1, "--json")
+    assert chosen.exit_code == 0, chosen.output
+
+
+def test_contexts_too_long_for_a_model_are_left_out(files: tuple[Path, Path], tmp_path: Path):
+    trace, contexts = files
+    answers, probed = tmp_path / "answers.jsonl", tmp_path / "probe.json"
+    with FakeServer(answer, max_model_len=20) as server:
+        url = ["--draft-url", server.url, "--draft-tokens", 4]
+        result = leapmodel("agreement", trace, "--contexts", contexts, *url, "-o", answers)
+        both = [*url, "--target-url", server.url, "--target-tokens", 4, "--k", 1]
+        timed = leapmodel("probe", trace, "--contexts", contexts, *both, "-o", probed)
+    assert result.exit_code == 0, result.output
+    said = "3 contexts were refused and left out (the first: task 't0', run 0, step 2: draft at "
+    assert said in result.stderr
+    assert "maximum context length" in result.stderr
+    assert set(read_predictions(answers).frame["step"]) == {0, 1}
+    assert timed.exit_code == 0, timed.output
+    assert said in timed.stderr
+    assert read_probe(probed).calls == 6
+    with FakeServer(answer, max_model_len=3) as server:
+        none = leapmodel("agreement", trace, "--contexts", contexts, "--draft-url", server.url)
+    assert none.exit_code == 1
+    assert "every context was refused (task 't0', run 0, step 0: draft at" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"messages": []}, "line 1, column messages: expected a list of chat messages, found []"),
+        ({"messages": ["hi"]}, "column messages: expected chat messages, each with a role"),
+        ({"step": "0"}, "column step: expected a whole number, found '0'"),
+        ({"step": 7}, "column step: expected a step of t.jsonl, found t0 0 7"),
+        ({"step": 1}, "column action: expected what t.jsonl says, 'open"),
+        ({"task": None}, "column task: expected a text, found None"),
+        ({"action": "ls({})"}, "column action: expected what t.jsonl says, 'look"),
+        ({"action": 3}, "column action: expected a text, found 3"),
+    ],
+)
+def test_what_is_no_context_of_the_trace(
+    files: tuple[Path, Path], change: dict[str, Any], said: str
+):
+    trace, contexts = files
+    first, *others = rows()
+    lines = [{**first, **change}, *others]
+    contexts.write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        own_contexts(contexts, read_trace(trace), source="t.jsonl")
+    assert said in str(caught.value)
+
+
+def test_contexts_of_a_part_of_the_log(files: tuple[Path, Path]):
+    trace, contexts = files
+    whole = read_trace(trace)
+    lines = [*reversed(rows()), {**rows()[0], "task": "another"}]
+    contexts.write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
+    found = own_contexts(contexts, whole, first_tasks=2)
+    keys = [(context.task.name, context.step) for context in found]
+    assert keys == [(f"t{task}", step) for task in range(2) for step in range(3)]
+    contexts.write_text(json.dumps({**rows()[0], "task": "another"}) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected contexts of the tasks of the trace, found none"):
+        own_contexts(contexts, whole)
+    contexts.write_text(2 * (json.dumps(rows()[0]) + "\n"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 2.*found a second context of t0 0 0"):
+        own_contexts(contexts, whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--benchmark", "planning"], "--benchmark: expected no --contexts beside it"),
+        (["--draft-extra", "@nowhere.json"], "--draft-extra: nowhere.json: expected a readable"),
+    ],
+)
+def test_what_does_not_go_together(files: tuple[Path, Path], options: list[str], said: str):
+    with FakeServer(answer) as server:
+        for command in (["agreement"], ["probe", "--target-url", server.url]):
+            url = ["--draft-url", server.url]
+            result = leapmodel(*command, files[0], "--contexts", files[1], *url, *options)
+            assert result.exit_code == 2
+            assert said in result.stderr
+            assert result.stderr.count("\n") == 1
+
+
+def test_a_budget_without_contexts(files: tuple[Path, Path]):
+    result = leapmodel(
+        "agreement", files[0], "--draft-url", "http://127.0.0.1:1", "--draft-tokens", 5
+    )
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "--draft-tokens: expected --contexts too" in result.stderr
+
+
+def test_calls_that_all_claim_to_be_the_first():
+    calls = ToolCalls("the draft")
+    for name in ("ls", "cd"):
+        function = {"name": name, "arguments": "{}"}
+        calls.take([{"index": 0, "id": f"call-{name}", "function": function}])
+    assert [call.name for call in calls.whole()] == ["ls", "cd"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["ls", {}, {"function": "ls"}, {"function": {"name": 3}}, {"index": "a", "function": {}}],
+)
+def test_what_is_no_piece_of_a_call(piece: Any):
+    with pytest.raises(EngineError, match="the draft: expected a tool call, found"):
+        ToolCalls("the draft").take([piece])
