@@ -97,6 +97,7 @@ def config(engine_python: str, smollm2: Path, tiny: Path) -> ServingConfig:
         "dtype": "float32",
         "max_model_len": CONTEXT,
         "max_lora_rank": 64,
+        "tool_call_parser": "hermes",
     }
     return preset("cpu").replacing(
         target={**both, "model": str(smollm2), "name": "target"},

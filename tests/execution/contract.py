@@ -19,12 +19,13 @@ import pytest
 
 from leapmodel.benchmarks import Prompt
 from leapmodel.errors import EngineError
-from leapmodel.execution.talking.endpoint import Endpoint
+from leapmodel.execution.own_contexts import decision
+from leapmodel.execution.talking.endpoint import Endpoint, Generation
 
 T = TypeVar("T")
 PROMPT = "Say one two three four five six seven eight nine ten, and then all of it again. " * 8
 TRIES = 3  # where a time is judged: the machine may be busy, and the best of them tells
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"tool": {"type": "string", "enum": ["search", "stop"]}},
     "required": ["tool"],
@@ -383,6 +384,26 @@ def test_the_client_tells_text_times_and_tokens(served: Served):
         lambda e: e.generate(prompt(max_tokens=40, structured={"choice": ["<tool>a</tool>"]})),
     )
     assert said.text == "<tool>a</tool>"
+
+
+def test_the_client_tells_which_tool_was_called(served: Served):
+    function = {"name": "look", "description": "Look at it.", "parameters": SCHEMA}
+    tools = {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": "look"}},
+    }
+
+    async def run() -> Generation:
+        async with Endpoint(served.url, served.model, role="draft", extra=tools) as endpoint:
+            return await endpoint.generate(prompt("Look at it.", 60))
+
+    answer = asyncio.run(run())
+    (call,) = answer.tool_calls
+    assert call.name == "look"
+    arguments = json.loads(call.arguments)  # vLLM holds a model to JSON, but not to the schema
+    assert (decision(answer) is not None) == isinstance(arguments, dict)
+    assert not answer.text
+    assert answer.first_token_s is not None
 
 
 def test_a_cancelled_call_knows_its_tokens_and_frees_the_engine(served: Served):

@@ -173,6 +173,28 @@ def constraint_of(body: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def calling(answer: Answer, body: Mapping[str, Any]) -> Answer:
+    """Return an answer that calls the tool which a request insists on, as plainly as it can.
+
+    Examples
+    --------
+    >>> function = {"name": "ls", "parameters": {"type": "object"}}
+    >>> body = {"tools": [{"type": "function", "function": function}]}
+    >>> choice = {"type": "function", "function": {"name": "ls"}}
+    >>> calling(Answer("perhaps"), {**body, "tool_choice": choice}).calls
+    (('ls', '{}'),)
+    """
+    choice = body.get("tool_choice")
+    if not isinstance(choice, Mapping):
+        return answer
+    name = choice["function"]["name"]
+    for tool in body.get("tools") or ():
+        if tool["function"]["name"] == name:
+            said = json.dumps(_plainest(tool["function"].get("parameters", {})))
+            return replace(answer, text="", calls=((name, said),))
+    raise UsageError(f"the tool {name!r} is not among the request's tools")
+
+
 def constrained(answer: Answer, constraint: Mapping[str, Any]) -> Answer:
     """Return an answer that keeps to a constraint: itself where it does, else the plainest one.
 

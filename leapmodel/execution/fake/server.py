@@ -28,6 +28,7 @@ from leapmodel.execution.fake.answers import (
     FakeRequest,
     Fault,
     answer_to,
+    calling,
     constrained,
     constraint_of,
     tokens_of,
@@ -385,6 +386,7 @@ class FakeServer:
             )
         try:
             answer = constrained(answer_to(self.answers, asked), constraint_of(asked.body))
+            answer = calling(answer, asked.body)
             limit = limit or self.max_model_len - asked.prompt_tokens
             pieces, reason = answer.pieces(limit, beyond=bool(asked.body.get("ignore_eos")))
         except UsageError as error:

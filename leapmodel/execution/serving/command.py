@@ -52,6 +52,8 @@ def server_command(config: ServerConfig, *, host: str, port: int) -> list[str]:
         value = getattr(config, option)
         if value is not None:
             command += [f"--{option.replace('_', '-')}", str(value)]
+    if config.tool_call_parser is not None:
+        command += ["--enable-auto-tool-choice", "--tool-call-parser", config.tool_call_parser]
     if config.structured_outputs is not None:
         settings: dict[str, object] = {"backend": config.structured_outputs}
         if config.structured_outputs in ("xgrammar", "guidance"):

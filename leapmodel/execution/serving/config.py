@@ -48,6 +48,8 @@ class ServerConfig:
         The backend that constrains decoding.
     reasoning_parser : str, optional
         What tells thoughts from answers, such as ``qwen3``.
+    tool_call_parser : str, optional
+        What tells calls of tools from text, such as ``hermes``; without it requests name no tools.
     quantization : str, optional
         Such as ``fp8``.
     tensor_parallel_size : int
@@ -87,6 +89,7 @@ class ServerConfig:
     prefix_caching: bool = True
     structured_outputs: str | None = None
     reasoning_parser: str | None = None
+    tool_call_parser: str | None = None
     quantization: str | None = None
     tensor_parallel_size: int = 1
     max_lora_rank: int | None = None
