@@ -23,7 +23,8 @@ from leapmodel.execution.records.recording import (
     record,
     refuse_others,
 )
-from leapmodel.execution.training.pairs import pairs_from_rounds, write_pairs
+from leapmodel.execution.training.pairs import write_pairs
+from leapmodel.execution.training.supervision import pairs_from_rounds
 
 
 @click.command("collect", short_help="Run the target alone; record what a draft learns from.")

@@ -9,13 +9,7 @@ from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.cli.options import folder_option
 from leapmodel.cli.progress import progress_bar
 from leapmodel.errors import DataError
-from leapmodel.execution.training.pairs import (
-    Pairs,
-    pairs_from_gold,
-    pairs_from_rounds,
-    pairs_from_trace,
-    read_pairs,
-)
+from leapmodel.execution.training.pairs import Pairs, read_pairs
 from leapmodel.execution.training.sft import (
     LONGEST,
     PAPER,
@@ -23,6 +17,11 @@ from leapmodel.execution.training.sft import (
     new_folder,
     recipe_for,
     train_draft,
+)
+from leapmodel.execution.training.supervision import (
+    pairs_from_gold,
+    pairs_from_rounds,
+    pairs_from_trace,
 )
 from leapmodel.files import kind_of
 from leapmodel.rounds import read_rounds

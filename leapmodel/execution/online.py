@@ -42,8 +42,9 @@ from leapmodel.execution.records.recording import (
 )
 from leapmodel.execution.swapping import Swap, retire_version, serve_version
 from leapmodel.execution.talking.endpoint import Endpoint
-from leapmodel.execution.training.pairs import Pairs, join_pairs, pairs_from_rounds
+from leapmodel.execution.training.pairs import Pairs, join_pairs
 from leapmodel.execution.training.sft import ADAPTER_FOLDER, TRAINING_FILE
+from leapmodel.execution.training.supervision import pairs_from_rounds
 from leapmodel.holding_out import refuse_learned_tasks
 from leapmodel.versions import VERSIONS_NAME, Version, read_versions, write_versions
 

@@ -16,9 +16,10 @@ from leapmodel.benchmarks.planning.tools import TOOLS
 from leapmodel.cli import main
 from leapmodel.errors import UsageError
 from leapmodel.execution.training.encoding import AnswerCollator, Example, encode
-from leapmodel.execution.training.pairs import Pairs, pairs_from_gold
+from leapmodel.execution.training.pairs import Pairs
 from leapmodel.execution.training.pruning import prune
 from leapmodel.execution.training.sft import Recipe, load_model, train_draft
+from leapmodel.execution.training.supervision import pairs_from_gold
 from leapmodel.execution.training.tiny import make_tiny, make_tokenizer
 from leapmodel.trace import Trace, write_trace
 from tests.execution.scripted import PLANNING

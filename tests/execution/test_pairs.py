@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 
 from leapmodel.benchmarks import PlanningBenchmark
 from leapmodel.errors import DataError, UsageError
-from leapmodel.execution.training.pairs import (
-    Pairs,
-    action_sequences,
+from leapmodel.execution.training.pairs import Pairs, action_sequences, read_pairs, write_pairs
+from leapmodel.execution.training.supervision import (
     pairs_from_gold,
     pairs_from_rounds,
     pairs_from_trace,
-    read_pairs,
-    write_pairs,
 )
 from leapmodel.rounds import Rounds, read_rounds
 from leapmodel.trace import Trace, read_trace

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from leapmodel.execution.fake.server import FakeServer, Fault
-from leapmodel.execution.training.pairs import pairs_from_gold, write_pairs
+from leapmodel.execution.training.pairs import write_pairs
+from leapmodel.execution.training.supervision import pairs_from_gold
 from leapmodel.predictions import read_predictions
 from leapmodel.trace import Trace, write_trace
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leapmodel.benchmarks import Benchmark, Task
-from leapmodel.benchmarks.interface import about_benchmark
-from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.checks import ColumnChecks
-from leapmodel.errors import DataError, UsageError, shown
-from leapmodel.execution.contexts import Context, contexts_of
-from leapmodel.execution.records.record import Arm
+from leapmodel.errors import UsageError, shown
 from leapmodel.files import Table, plain_metadata, read_table, table_from_frame, write_table
-from leapmodel.rounds import Rounds
-from leapmodel.trace import Trace
 
 VALIDATION_SHARE = 0.1
 """Of the tasks, to choose a checkpoint by (App. L)."""
@@ -41,8 +34,8 @@ MIN_TASKS_TO_CARVE = 5
 class Pairs:
     """Checked training pairs, in the order they were given.
 
-    Build them with :func:`read_pairs`, :func:`pairs_from_trace`, :func:`pairs_from_gold` or
-    :meth:`from_frame`.
+    Build them with :func:`read_pairs`, with what :mod:`~leapmodel.execution.training.supervision`
+    has, or with :meth:`from_frame`.
 
     Attributes
     ----------
@@ -54,6 +47,7 @@ class Pairs:
     Examples
     --------
     >>> from leapmodel.benchmarks import load_benchmark
+    >>> from leapmodel.execution.training.supervision import pairs_from_gold
     >>> benchmark = load_benchmark("planning")
     >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
     >>> len(pairs), pairs.n_tasks
@@ -137,6 +131,7 @@ class Pairs:
         Examples
         --------
         >>> from leapmodel.benchmarks import load_benchmark
+        >>> from leapmodel.execution.training.supervision import pairs_from_gold
         >>> benchmark = load_benchmark("planning")
         >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> pairs.fraction(0.25).n_tasks
@@ -174,6 +169,7 @@ class Pairs:
         Examples
         --------
         >>> from leapmodel.benchmarks import load_benchmark
+        >>> from leapmodel.execution.training.supervision import pairs_from_gold
         >>> benchmark = load_benchmark("planning")
         >>> pairs = pairs_from_gold(benchmark, benchmark.tasks("train"))
         >>> [part.n_tasks for part in pairs.carve()]
@@ -210,115 +206,6 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     write_table(pairs.frame, path, kind="pairs", metadata=pairs.metadata)
 
 
-def pairs_from_trace(
-    trace: Trace, benchmark: Benchmark | None = None, *, source: str | Path = "the trace"
-) -> Pairs:
-    """Rebuild the contexts of a trace by replaying its actions in the benchmark's environment.
-
-    Parameters
-    ----------
-    trace : Trace
-        Sequential, of tasks of a benchmark.
-    benchmark : Benchmark, optional
-        Default: the one the trace's metadata names.
-    source : str or Path, default "the trace"
-        What error messages call the trace, such as its file.
-
-    Returns
-    -------
-    Pairs
-        One for each step whose output parsed.
-
-    Raises
-    ------
-    UsageError
-        If there is no such benchmark, it does not take the settings of the metadata, or has other
-        tasks than those that ran.
-    DataError
-        If the trace names no benchmark, has a task the benchmark lacks, goes on where its
-        environment ends, or has no parsed action.
-    """
-    benchmark = benchmark or benchmark_of(trace.metadata, source)
-    return _pairs_of(contexts_of(benchmark, trace, source=source), benchmark, source)
-
-
-def _pairs_of(contexts: Iterable[Context], benchmark: Benchmark, source: str | Path) -> Pairs:
-    rows = [
-        {
-            "task": context.task.name,
-            "run": context.run,
-            "step": context.step,
-            "messages": _plain(context.draft.messages),
-            "action": context.action,
-            "answer": benchmark.answer("draft", context.action),
-            "target_messages": _plain(context.target.messages),
-        }
-        for context in contexts
-        if context.action is not None
-    ]
-    if not rows:
-        raise DataError(source, column="action", expected="a parsed action", found="none")
-    return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "target"))
-
-
-def pairs_from_rounds(
-    rounds: Rounds,
-    benchmark: Benchmark | None = None,
-    *,
-    arm: Arm | None = None,
-    source: str | Path = "the record",
-) -> Pairs:
-    """Return the pairs behind measured rounds.
-
-    Each context built again is compared with the recorded hash of the target's request.
-
-    Parameters
-    ----------
-    rounds : Rounds
-        Of tasks of a benchmark.
-    benchmark : Benchmark, optional
-        Default: the one the record names.
-    arm : {"sequential", "speculative"}, optional
-        Default: the sequential one, if there is one.
-    source : str or Path, default "the record"
-        What error messages call the rounds, such as their file.
-
-    Returns and raises what :func:`pairs_from_trace` does, and a DataError for a request that was
-    another one.
-    """
-    benchmark = benchmark or benchmark_of(rounds.metadata, source)
-    if arm is None:
-        arm = "sequential" if len(rounds.sequential.frame) else "speculative"
-    steps = rounds.arm(arm).committed
-    if not len(steps):
-        raise DataError(source, expected=f"a {arm} arm", found="none")
-    key = ["task", "run", "step"]
-    # Only the actions count: a round's time is no step's.
-    trace = Trace.from_frame(steps[[*key, "action"]].assign(gen_s=1.0), are_canonical=True)
-    asked = dict(zip(steps[key].itertuples(index=False, name=None), steps["context"], strict=True))
-    contexts = contexts_of(benchmark, trace, source=source)
-    return _pairs_of(_as_asked(contexts, asked, source), benchmark, source)
-
-
-def _as_asked(
-    contexts: Iterable[Context],
-    asked: Mapping[tuple[str, int, int], Any],
-    source: str | Path,
-) -> Iterator[Context]:
-    """Yield contexts as long as each is the one whose hash was recorded, if one was."""
-    for context in contexts:
-        key = (context.task.name, context.run, context.step)
-        recorded = asked[key]
-        if isinstance(recorded, str) and recorded != context.target.sha256():
-            raise DataError(
-                source,
-                column="verifications",
-                expected=f"the request that the benchmark makes of {key[0]} at step {key[2]}",
-                found="the hash of another",
-            )
-        yield context
-
-
 def join_pairs(several: Sequence[Pairs]) -> Pairs:
     """Return the pairs of several sets as one; the first one's metadata are kept.
 
@@ -331,38 +218,6 @@ def join_pairs(several: Sequence[Pairs]) -> Pairs:
     return Pairs.from_frame(together, several[0].metadata)
 
 
-def pairs_from_gold(benchmark: Benchmark, tasks: Sequence[Task]) -> Pairs:
-    """Return pairs whose actions are the benchmark's own answers, not the target's (Table 2).
-
-    Raises
-    ------
-    UsageError
-        If there is no task, or one has no answer of its own.
-    """
-    rows = []
-    for task in tasks:
-        if task.gold is None:
-            raise UsageError(
-                f"benchmark {benchmark.name}: task {task.name} has no answer of its own to learn"
-            )
-        environment = benchmark.start(task)
-        for step, action in enumerate(task.gold):
-            rows.append(
-                {
-                    "task": task.name,
-                    "run": 0,
-                    "step": step,
-                    "messages": _plain(environment.prompt("draft").messages),
-                    "action": action,
-                    "answer": benchmark.answer("draft", action),
-                }
-            )
-            environment.step(action)
-    if not rows:
-        raise UsageError(f"benchmark {benchmark.name}: no task to learn from")
-    return Pairs.from_frame(pd.DataFrame(rows), _about(benchmark, "gold"))
-
-
 def action_sequences(frame: pd.DataFrame) -> dict[tuple[str, int], tuple[str | None, ...]]:
     """Return the sequence of actions of each (task, run) of a trace's or of pairs' frame."""
     return {
@@ -371,14 +226,6 @@ def action_sequences(frame: pd.DataFrame) -> dict[tuple[str, int], tuple[str | N
             ["task", "run"], sort=False
         )["action"]
     }
-
-
-def _about(benchmark: Benchmark, supervision: str) -> dict[str, Any]:
-    return {"benchmark": about_benchmark(benchmark), "supervision": supervision}
-
-
-def _plain(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    return [dict(message) for message in messages]
 
 
 def _shuffled(names: Sequence[str], seed: int) -> list[str]:
