@@ -11,7 +11,7 @@ import pytest
 
 from leapmodel.errors import DataError, UsageError
 from leapmodel.execution.measuring import beginning
-from leapmodel.execution.measuring.beginning import Places, begun, servers_for
+from leapmodel.execution.measuring.beginning import Places, begun, measured_with, servers_for
 from leapmodel.execution.measuring.control_set import SMOKE, chosen_pairs, full_pairs
 from leapmodel.execution.training.weights import Weights
 
@@ -68,6 +68,19 @@ def test_what_one_part_was_measured_with_is_not_forgotten(tmp_path: Path, weight
     (weights / "tiny-5m" / "model.safetensors").write_text("others")
     with pytest.raises(UsageError, match="measured with tiny-5m"):
         begin(tmp_path, "tiny-5m")
+
+
+def test_a_draft_that_was_trained_again_is_refused(tmp_path: Path, weights: Path):
+    before = begin(tmp_path)
+    places, trained = Places(tmp_path / "kept", tmp_path / "work"), weights / "tiny-5m"
+    measured_with(places, "tiny-2m, trained", trained)
+    said = json.loads((tmp_path / "kept" / "about.json").read_text())
+    assert said["weights"].keys() == {*before["weights"], "tiny-2m, trained"}
+    assert {**said, "weights": before["weights"]} == before
+    assert begin(tmp_path) == said
+    (trained / "model.safetensors").write_text("others")
+    with pytest.raises(UsageError, match=r"measured with tiny-2m, trained .*: give folders of its"):
+        measured_with(places, "tiny-2m, trained", trained)
 
 
 def test_another_engine_is_refused_and_another_commit_is_not(

@@ -23,13 +23,14 @@ from leapmodel.execution.training.weights import (
     Weights,
     cache_folder,
     cpu_weights,
+    identity_of,
     suited_target,
 )
 from leapmodel.rounds import read_rounds, write_rounds
 from leapmodel.trace import read_trace, write_trace
 
 ABOUT_NAME = "about.json"
-_OWN_VERSIONS = ("leapmodel", "commit")
+_OWN_VERSIONS = {"leapmodel", "commit"}
 """A measurement may go on with a newer one of this project, not with another engine."""
 TARGET_TOKENS = 128
 """The CPU target's thoughts are short; one that goes on is cut."""
@@ -77,39 +78,63 @@ def begun(
     hashes = weights.to_dict()
     used = {name: hashes[name] for name in (weights.target_name, *dict.fromkeys(bases))}
     about = {"machine": about_machine(), "versions": about_versions(), "weights": used}
-    # In both: what is begun in one place would otherwise be finished in the other.
-    files = [folder / ABOUT_NAME for folder in (places.kept, places.work)]
-    before = [_refuse_others(file, about) for file in files]
-    for file, theirs in zip(files, before, strict=True):
-        write_json(file, {**about, "weights": theirs | used})
+    _state(places, about)
     aliases = {str(cache_folder()): "$LEAPMODEL_CACHE", str(places.work): "$WORK"}
     return weights, Commands(places.kept / "commands.jsonl", say, cores, aliases)
 
 
-def _refuse_others(file: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+def measured_with(places: Places, name: str, folder: Path) -> None:
+    """State weights that were made in between, such as a trained draft's.
+
+    Parameters
+    ----------
+    places : Places
+    name : str
+        What to call them.
+    folder : Path
+        The model's.
+
+    Raises
+    ------
+    UsageError
+        If what is kept there was measured with others of that name.
+    """
+    _state(places, {"weights": {name: identity_of(folder)}})
+
+
+def _state(places: Places, about: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what is measured on what, beside what was known, unless the two contradict.
+
+    In both places: what is begun in one would otherwise be finished in the other.
+    """
+    files = [folder / ABOUT_NAME for folder in (places.kept, places.work)]
+    before = [_refuse_others(file, about) for file in files]
+    for file, theirs in zip(files, before, strict=True):
+        write_json(file, {**theirs, **about, "weights": theirs["weights"] | about["weights"]})
+
+
+def _refuse_others(file: Path, about: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Refuse to add to what another machine measured, or the same with other weights or engine.
 
-    Returns the weights it was measured with.
+    Returns what it says.
     """
     if not file.exists():
-        return {}
+        return {"weights": {}}
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
         theirs = {name: dict(before[name]) for name in ("machine", "versions", "weights")}
-        for name in _OWN_VERSIONS:
-            theirs["versions"].pop(name, None)
     except (ValueError, RecursionError, KeyError, TypeError):
         raise DataError(
             file, expected="what a measurement was made on", found="something else"
         ) from None
-    for what in theirs:
-        for name in sorted(theirs[what].keys() & about[what].keys()):
-            if theirs[what][name] != about[what][name]:
+    for what, ours in about.items():
+        for name in sorted(theirs[what].keys() & ours.keys() - _OWN_VERSIONS):
+            if theirs[what][name] != ours[name]:
                 raise UsageError(
                     f"{file}: measured with {name} {shown(theirs[what][name])}, here it is"
-                    f" {shown(about[what][name])}: give folders of its own (-o, --work)"
+                    f" {shown(ours[name])}: give folders of its own (-o, --work)"
                 )
-    return theirs["weights"]
+    return theirs
 
 
 def client_cores() -> set[int]:

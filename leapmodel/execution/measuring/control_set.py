@@ -23,6 +23,7 @@ from leapmodel.execution.measuring.beginning import (
     client_cores,
     keep,
     limit,
+    measured_with,
     say,
     servers_for,
     told_to_the_end,
@@ -120,6 +121,7 @@ def measure(
                 "train", str(places.kept / "train.parquet"), "--base", str(base), *recipe,
                 "--merge", "-o", str(trained), unless=trained / TRAINING_FILE, own_cores=False,
             )  # fmt: skip
+            measured_with(places, f"{pair.base}, trained", trained)
         models = (weights.target, _draft_model(places, pair, weights))
         taught_on = places.kept / "train.parquet"
         asked = [*tasks, *limit(test_tasks)]

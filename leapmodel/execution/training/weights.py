@@ -41,6 +41,7 @@ TINY = {"tiny-2m": "1.7M", "tiny-5m": "5M", "tiny-15m": "15M"}
 """Names of the tiny drafts, with their sizes."""
 NAMES = (SMOLLM2, TARGET, PRUNED_TARGET, *TINY)
 MADE_FROM = {TARGET: SMOLLM2, PRUNED_TARGET: SMOLLM2, QUICK_TARGET: "tiny-2m"}
+WEIGHTS_FILE = "model.safetensors"
 CPU_RECIPE = ("--preset", "cpu")
 """Options of ``leapmodel train`` that suit all of them."""
 
@@ -81,9 +82,9 @@ class Weights:
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies each model that is there: the hash of its weights."""
         return {
-            name: {"sha256": _sha256(file)}
+            name: identity_of(self.folder / name)
             for name in self.names
-            if (file := self.folder / name / "model.safetensors").is_file()
+            if (self.folder / name / WEIGHTS_FILE).is_file()
         }
 
     @property
@@ -91,6 +92,11 @@ class Weights:
         """The models that are there."""
         known = (*NAMES, QUICK_TARGET)
         return [name for name in known if (self.folder / name).is_dir()]
+
+
+def identity_of(folder: Path) -> dict[str, Any]:
+    """Return what identifies a model directory: the hash of its weights."""
+    return {"sha256": _sha256(folder / WEIGHTS_FILE)}
 
 
 def suited_target() -> str:
