@@ -267,8 +267,8 @@ def _plainest(schema: Mapping[str, Any]) -> Any:
 
 
 FaultKind = Literal[
-    "stall", "drop", "reset", "error-event", "malformed-json", "not-sse", "empty-choices",
-    "truncated", "abort", "status", "not-json", "line",
+    "stall", "comments", "drop", "reset", "error-event", "malformed-json", "not-sse",
+    "empty-choices", "truncated", "abort", "status", "not-json", "line",
 ]  # fmt: skip
 
 
@@ -279,14 +279,15 @@ class Fault:
     Parameters
     ----------
     kind : str
-        What happens. At token ``at_token``: ``stall`` sends nothing more; ``drop`` closes the
-        connection mid-stream and ``reset`` resets it; ``error-event`` reports an engine error as
-        vLLM does after the stream began; ``truncated`` ends the stream properly, but without a
-        reason and without ``[DONE]``; ``abort`` says that the request was given up, as vLLM does
-        when it is told to end; ``malformed-json`` sends half an object; ``not-sse`` sends
-        a line that no event stream has; ``line`` sends one of your own; ``empty-choices`` sends
-        chunks without choices. Instead of a stream: ``status`` answers with ``status`` and vLLM's
-        error body; ``not-json`` with 200 and a web page, as a proxy in between may.
+        What happens. At token ``at_token``: ``stall`` sends nothing more, and ``comments`` nothing
+        but them, without end; ``drop`` closes the connection mid-stream and ``reset`` resets it;
+        ``error-event`` reports an engine error as vLLM does after the stream began; ``truncated``
+        ends the stream properly, but without a reason and without ``[DONE]``; ``abort`` says that
+        the request was given up, as vLLM does when it is told to end; ``malformed-json`` sends half
+        an object; ``not-sse`` sends a line that no event stream has; ``line`` sends one of your
+        own; ``empty-choices`` sends chunks without choices. Instead of a stream: ``status`` answers
+        with ``status`` and vLLM's error body; ``not-json`` with 200 and a web page, as a proxy in
+        between may.
     at_token : int
         Tokens sent before it happens; 0 is before the first (for ``stall``, before any answer).
     status : int

@@ -138,6 +138,10 @@ async def _strike(
     """Let the fault happen to a stream that has begun."""
     if fault.kind == "stall":
         await asyncio.Event().wait()
+    elif fault.kind == "comments":
+        while True:
+            await response.write(b": still here\n\n")
+            await asyncio.sleep(0.05)
     elif fault.kind in ("drop", "reset"):
         if isinstance(http.transport, asyncio.Transport):
             close_at_once(http.transport, politely=fault.kind == "drop")

@@ -122,7 +122,7 @@ class Call:
         said = self._said
         self.start_s = time.perf_counter()
         async with self._endpoint.talking("POST", "/v1/chat/completions", self._body) as response:
-            async for event in events(response, self._endpoint.name):
+            async for event in events(response, self._endpoint.name, self._endpoint.stalled_s):
                 said.take(event)
         end_s = time.perf_counter()
         said.require_end()
@@ -182,6 +182,7 @@ class Endpoint:
         self.role = role
         self.temperature = temperature
         self.seed = seed
+        self.stalled_s = stalled_s
         self.extra = checked_extra(extra or {}, role)
         key = (os.environ.get(api_key_variable) or "").strip() or None
         if key is not None and not key.isprintable():

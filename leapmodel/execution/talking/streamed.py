@@ -134,7 +134,9 @@ class Streamed:
         return EngineError(f"{self._name}: expected {expected}, found {shown(found)}")
 
 
-async def events(response: aiohttp.ClientResponse, name: str) -> AsyncIterator[Mapping[str, Any]]:
+async def events(
+    response: aiohttp.ClientResponse, name: str, stalled_s: float
+) -> AsyncIterator[Mapping[str, Any]]:
     """Give the JSON objects of a server-sent event stream up to ``[DONE]``.
 
     Parameters
@@ -143,14 +145,18 @@ async def events(response: aiohttp.ClientResponse, name: str) -> AsyncIterator[M
         Of a session whose ``read_bufsize`` is half of :data:`LONGEST_LINE`.
     name : str
         Whose it is, for messages.
+    stalled_s : float
+        Seconds without an event after which it is given up, comments or not: a proxy sends these
+        to keep the connection open, for as long as the engine behind it says nothing.
 
     Raises
     ------
     EngineError
-        For the first line that is none of such a stream.
+        For the first line that is none of such a stream, or if it has stalled.
     """
     from aiohttp.http_exceptions import LineTooLong
 
+    heard_s = time.perf_counter()
     while True:
         try:
             line = await response.content.readline()
@@ -162,7 +168,12 @@ async def events(response: aiohttp.ClientResponse, name: str) -> AsyncIterator[M
             return
         text = line.strip()
         if not text or text.startswith((b":", b"event:", b"id:", b"retry:")):
+            if time.perf_counter() - heard_s > stalled_s:
+                raise EngineError(
+                    f"{name}: no event came for {stalled_s:g} s: the server has stalled"
+                )
             continue
+        heard_s = time.perf_counter()
         if not text.startswith(b"data:"):
             raise EngineError(f"{name}: expected an event stream, found {shown(text)}")
         data = text[5:].strip()
