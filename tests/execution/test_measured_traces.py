@@ -15,22 +15,40 @@ from leapmodel.rounds import read_rounds
 from leapmodel.set_validation import validate_set
 
 ROOT = Path(__file__).parents[2]
-SET = ROOT / "traces" / "measured" / "planning"
-FLOAT32 = SET / "float32.rounds.parquet"
-RECORDS = [*sorted(SET.glob("*/*.rounds.parquet")), FLOAT32]
+MEASURED = ROOT / "traces" / "measured"
+SETS = {"bfloat16": MEASURED / "planning", "float32": MEASURED / "planning-float32"}
+"""The control set as it was measured on two machines, by what they compute in."""
+EXACT = "float32.rounds.parquet"
+RECORDS = [path for folder in SETS.values() for path in sorted(folder.rglob("*.rounds.parquet"))]
+
+
+@pytest.fixture(scope="module", params=SETS)
+def precision(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def pairs():
-    return read_measured_set(SET)
+def folder(precision: str) -> Path:
+    return SETS[precision]
 
 
 @pytest.fixture(scope="module")
-def validation():
-    return validate_set(SET, n_resamples=2000)
+def pairs(folder: Path):
+    return read_measured_set(folder)
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.fixture(scope="module")
+def validations():
+    return {name: validate_set(folder, n_resamples=2000) for name, folder in SETS.items()}
+
+
+@pytest.fixture(scope="module")
+def validation(validations):
+    """That of the machine whose figures the README shows."""
+    return validations["bfloat16"]
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.relative_to(MEASURED)))
 def test_every_commit_is_the_targets_own(path: Path):
     found = audit(read_rounds(path))
     assert found.violations == ()
@@ -95,19 +113,23 @@ def test_the_readme_says_what_was_measured(validation):
         assert numbers == pytest.approx(found, abs=0.011)  # its intervals are of more resamples
 
 
-def test_trajectories_agree_where_they_must(pairs):
+def test_trajectories_agree_where_they_must(precision: str, folder: Path, pairs):
     alone = {name: pair.rounds["sequential"] for name, pair in pairs.items()}
     table = trajectory_identity(alone).table.set_index("comparison")
     assert table.loc["two target-only runs", "identical"] == 1
-    exact = trajectory_identity({"float32": read_rounds(FLOAT32)}).table
+    exact = trajectory_identity({"float32": read_rounds(folder / EXACT)}).table
     assert len(exact) == 3
     assert (exact["identical"] == 1).all()
+    if precision == "float32":
+        runs = {(a, b): rounds for a, pair in pairs.items() for b, rounds in pair.rounds.items()}
+        whole = trajectory_identity({" ".join(key): rounds for key, rounds in runs.items()}).table
+        assert (whole["identical"] == 1).all()
 
 
-def test_it_is_said_how_they_were_made_and_no_place_on_the_machine():
-    about = json.loads((SET / "about.json").read_text())
+def test_it_is_said_how_they_were_made_and_no_place_on_the_machine(folder: Path):
+    about = json.loads((folder / "about.json").read_text())
     assert set(about) == {"machine", "versions", "weights"}
-    commands = (SET / "commands.jsonl").read_text()
+    commands = (folder / "commands.jsonl").read_text()
     ran = [json.loads(line) for line in commands.splitlines()]
     assert {one["command"].split()[1] for one in ran} >= {"collect", "train", "run", "audit"}
     for place in ("/root/", "/home/", "/tmp/"):
