@@ -176,7 +176,7 @@ def test_a_missing_extra_names_what_installs_it(heldout: Path, tmp_path: Path):
         (["--base", "x", "-o", "NEW", "--lora-rank", "0"], 2, "rank: expected at least 1"),
         (["--base", "x", "-o", "OLD"], 2, "exists already"),
         (["--base", "x", "-o", "NEW", "--fraction", "0"], 2, "--fraction"),
-        (["--base", "x", "-o", "NEW", "--preset", "cpu"], 2, "no model.safetensors there"),
+        (["--base", "x", "-o", "NEW", "--preset", "cpu"], 2, "expected model.safetensors and a"),
         (["--base", "x", "-o", "NEW", "--full", "--continue", "y"], 2, "full fine-tuning"),
     ],
 )
