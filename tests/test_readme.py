@@ -48,7 +48,7 @@ def test_commands_run_and_print_what_is_shown(workplace: Path, block: str):
         command, *shown = part.rstrip("\n").split("\n")
         words = shlex.split(command)
         assert words[0] == "leapmodel"
-        result = CliRunner().invoke(main, words[1:])
+        result = CliRunner(env={"COLUMNS": "132"}).invoke(main, words[1:])
         assert result.exit_code == 0, result.output
         printed = {line.rstrip() for line in result.output.splitlines()}
         for line in shown:

@@ -10,12 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from leapmodel.cli import main
 from leapmodel.execution.auditing.audit import audit
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.execution.fake.server import FakeServer, Fault
@@ -29,24 +27,14 @@ from .scripted import PLANNING, measure, planner
 from .test_loop import by_chance
 
 
-class Done(NamedTuple):
-    """What came of a command."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def leapmodel(*arguments: str | bytes, **environment: str) -> Done:
-    """Run a command in this process: another one takes a second or two to import everything."""
-    said = CliRunner(env=environment).invoke(main, [os.fsdecode(one) for one in arguments])
-    return Done(said.exit_code, said.stdout, said.stderr)
-
-
-def leapmodel_apart(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own: one thread for it, others for the fake servers."""
-    command = [sys.executable, "-m", "leapmodel", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+def leapmodel(*arguments: str | bytes, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "leapmodel", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
 
 
 def violations(folder: Path) -> list[Violation]:
@@ -106,7 +94,7 @@ def test_collect_and_probe(tmp_path: Path):
         assert done.returncode == 0, done.stderr
         pairs = read_pairs(tmp_path / "pairs.jsonl")
         assert len(pairs) == read_trace(tmp_path / TRACE_NAME).n_steps
-        done = leapmodel_apart(
+        done = leapmodel(
             "probe", str(tmp_path / TRACE_NAME), "--target-url", target.url, "--draft-url",
             draft.url, "--k", "2", "--batches", "2", "--limit", "4",
             "-o", str(tmp_path / "probe.json"),
