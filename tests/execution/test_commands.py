@@ -393,12 +393,12 @@ def test_a_stalled_server_is_given_up(tmp_path: Path):
     with FakeServer(planner()) as target:
         target.fail(Fault("stall", at_token=1, skip=3, times=None))
         done = leapmodel(
-            "collect", "--target-url", target.url, "--tasks", "test", "--stalled", "0.5",
+            "collect", "--target-url", target.url, "--tasks", "test", "--stalled", "2",
             "-o", str(tmp_path),
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "nothing came for 0.5 s: the server has stalled" in done.stderr
+    assert "nothing came for 2 s: the server has stalled" in done.stderr
 
 
 def test_a_target_that_does_not_repeat_itself_is_told_by_the_status(tmp_path: Path):
