@@ -9,9 +9,9 @@ import click
 from leapmodel.actions import tool_names
 from leapmodel.benchmarks import BENCHMARKS
 from leapmodel.benchmarks.recorded import benchmark_of
-from leapmodel.cli.asked_about import OwnContexts, note, of_benchmark, own_contexts_options
+from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.engine import ServedModel, draft_options, run_to_end, stalled_option
-from leapmodel.cli.options import json_option, refuse_own_input
+from leapmodel.cli.options import json_option, note, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out

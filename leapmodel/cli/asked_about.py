@@ -11,6 +11,7 @@ import click
 from leapmodel.benchmarks import Benchmark
 from leapmodel.benchmarks.interface import about_benchmark
 from leapmodel.cli.gathering import gathered
+from leapmodel.cli.options import note
 from leapmodel.errors import UsageError
 from leapmodel.execution.contexts import Context, contexts_of
 from leapmodel.execution.own_contexts import MOST_TOKENS, decision, own_contexts
@@ -83,11 +84,6 @@ def of_benchmark(
         lambda answer: benchmark.parse("draft", answer.text),
         {"benchmark": about_benchmark(benchmark)},
     )
-
-
-def note(sentence: str) -> None:
-    """Say something beside the answer."""
-    click.echo(f"leapmodel: note: {sentence}", err=True)
 
 
 own_contexts_options = gathered(

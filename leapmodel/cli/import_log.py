@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-from leapmodel.cli.options import refuse_own_input, report_dropped
+from leapmodel.cli.options import note, refuse_own_input, report_dropped
 from leapmodel.cli.progress import progress
 from leapmodel.errors import UsageError
 from leapmodel.files import check_table_path
@@ -109,7 +109,7 @@ def command(
     if predictions is not None and predictions_out is not None:
         write_predictions(predictions, predictions_out)
     for warning in trace.metadata.get("warnings", ()):
-        click.echo(f"leapmodel: note: {warning}", err=True)
+        note(warning)
     runs = f" in {trace.n_runs:,} runs" if trace.n_runs != trace.n_tasks else ""
     told = f" ({trace.metadata['format']})" if log_format == AUTO else ""
     click.echo(

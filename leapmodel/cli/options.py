@@ -132,6 +132,11 @@ def open_trace(
     return trace
 
 
+def note(sentence: str) -> None:
+    """Say something beside the answer."""
+    click.echo(f"leapmodel: note: {sentence}", err=True)
+
+
 def report_dropped(trace: Trace | Predictions | Rounds) -> None:
     """List on standard error what lenient reading left out."""
     for dropped in trace.dropped:
