@@ -1,12 +1,12 @@
 from .choice import Choice as Choice
 from .choice import choose as choose
+from .compared_draft import draft_from_predictions as draft_from_predictions
+from .compared_draft import draft_from_run as draft_from_run
 from .comparison import TraceComparison as TraceComparison
 from .comparison import compare_traces as compare_traces
 from .description import Description as Description
 from .description import describe as describe
 from .draft import Draft as Draft
-from .draft import draft_from_predictions as draft_from_predictions
-from .draft import draft_from_run as draft_from_run
 from .draft import stated_draft as stated_draft
 from .errors import DataError as DataError
 from .errors import LeapModelError as LeapModelError

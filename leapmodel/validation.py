@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, resampled_sums
-from leapmodel.draft import draft_from_predictions
+from leapmodel.compared_draft import draft_from_predictions
 from leapmodel.errors import DataError, UsageError
 from leapmodel.identity import identical_share
 from leapmodel.measured_draft import draft_from_rounds

@@ -12,7 +12,8 @@ from leapmodel.choice import Choice, choose
 from leapmodel.cli.drafts import parse_draft, uses_evidence_trace
 from leapmodel.cli.options import open_trace, parse_depths, parse_numbers, question_options
 from leapmodel.cli.progress import progress
-from leapmodel.draft import Draft, Pool, draft_from_predictions
+from leapmodel.compared_draft import Pool, draft_from_predictions
+from leapmodel.draft import Draft
 from leapmodel.errors import UsageError
 from leapmodel.money import Prices
 from leapmodel.probes import read_probe

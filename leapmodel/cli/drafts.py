@@ -7,15 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leapmodel.cli.options import parse_numbers, report_dropped
+from leapmodel.compared_draft import Pool, draft_from_predictions, draft_from_run
 from leapmodel.configurations import configurations
-from leapmodel.draft import (
-    Draft,
-    Pool,
-    draft_from_predictions,
-    draft_from_run,
-    probed,
-    stated_draft,
-)
+from leapmodel.draft import Draft, probed, stated_draft
 from leapmodel.errors import DataError, UsageError
 from leapmodel.files import kind_of
 from leapmodel.measured_draft import draft_from_rounds

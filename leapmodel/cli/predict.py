@@ -31,14 +31,8 @@ from leapmodel.cli.screen import (
     show_verdict,
 )
 from leapmodel.cli.sketch import interval_line
-from leapmodel.draft import (
-    Draft,
-    Pool,
-    draft_from_predictions,
-    draft_from_run,
-    probed,
-    stated_draft,
-)
+from leapmodel.compared_draft import Pool, draft_from_predictions, draft_from_run
+from leapmodel.draft import Draft, probed, stated_draft
 from leapmodel.errors import UsageError
 from leapmodel.measured_draft import draft_from_rounds
 from leapmodel.prediction import Prediction

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leapmodel.draft import draft_from_predictions
+from leapmodel.compared_draft import draft_from_predictions
 from leapmodel.drafts import DRAFTS, Episode, agreement, prequential, task_order
 from leapmodel.errors import DataError
 from leapmodel.predictor import predict

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leapmodel.draft import draft_from_predictions
+from leapmodel.compared_draft import draft_from_predictions
 from leapmodel.drafts import DRAFTS, agreement, memory_ablation, prequential, self_agreement
 from leapmodel.importers import import_log
 from leapmodel.predictor import predict

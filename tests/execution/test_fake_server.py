@@ -58,14 +58,14 @@ def text(events: list[Any]) -> str:
 def test_times_are_kept_to_a_few_milliseconds():
     with FakeServer(Answer("go", tokens=10), first_token_s=0.03, token_s=0.005) as server:
         seconds = [ask(server, body())[0][2] for _ in range(5)]
-    assert 0.075 <= min(seconds) < 0.075 + 0.008  # the best of five: this machine may be busy
+    assert 0.075 <= min(seconds) < 0.075 + 0.02  # the best of five: this machine may be busy
 
 
 def test_requests_run_at_once_unless_limited():
-    with FakeServer(first_token_s=0.05) as server:
-        assert max(s for _, _, s in ask(server, *[body()] * 4)) < 0.15
-    with FakeServer(first_token_s=0.05, max_running=1) as server:
-        assert max(s for _, _, s in ask(server, *[body()] * 4)) >= 0.2
+    with FakeServer(first_token_s=0.1) as server:
+        assert max(s for _, _, s in ask(server, *[body()] * 4)) < 0.4
+    with FakeServer(first_token_s=0.1, max_running=1) as server:
+        assert max(s for _, _, s in ask(server, *[body()] * 4)) >= 0.4
 
 
 def test_contention_lengthens_every_token():
@@ -76,10 +76,10 @@ def test_contention_lengthens_every_token():
 
 
 def test_answers_by_message_by_function_and_with_own_times():
-    with FakeServer({"a": "one", "b": Answer("two", first_token_s=0.05)}) as server:
+    with FakeServer({"a": "one", "b": Answer("two", first_token_s=0.2)}) as server:
         (_, one, fast), (_, two, slow) = ask(server, body("a"), body("b"))
         assert (text(one), text(two)) == ("one", "two")
-        assert slow >= 0.05 > fast
+        assert slow >= 0.2 > fast
         status, [error], _ = ask(server, body("c"))[0]
         assert status == 400
         assert "no answer to 'c'" in error["error"]["message"]

@@ -95,7 +95,7 @@ def test_a_mismatch_cancels_what_is_behind_it(tmp_path: Path):
     assert [v["status"] for v in first["verifications"]] == ["used", *["cancelled"] * 3]
     assert aborted >= 3
     # it did not wait for them, and knows what they had cost
-    assert first["idle_s"] < 0.05
+    assert first["idle_s"] < 0.2  # they would have taken twice as long
     assert all(0 < v["completion_tokens"] < 40 for v in first["verifications"][1:])
     assert all(v["action"] is None for v in first["verifications"][1:])
 
@@ -219,7 +219,7 @@ def test_the_parts_of_a_round_add_up(tmp_path: Path):
         # Between rounds the record is written: on a busy machine that takes its time. How close
         # the two are on a quiet one is what benchmarks/harness_overhead.py measures.
         wall_s = sum(row["wall_s"] for row in rows)
-        assert wall_s <= rows[-1]["clock_s"] <= 1.2 * wall_s + 0.05
+        assert wall_s <= rows[-1]["clock_s"] <= 1.5 * wall_s + 0.5
 
 
 def test_a_failure_that_the_round_does_not_need_changes_nothing(tmp_path: Path):

@@ -95,7 +95,7 @@ def test_a_draft_that_only_talks_is_noticed(files: tuple[Path, Path]):
 def test_a_probe_of_an_agents_own_servers(files: tuple[Path, Path], tmp_path: Path):
     trace, contexts = files
     found = tmp_path / "probe.json"
-    with FakeServer(answer, token_s=0.002, contention=0.5) as server:
+    with FakeServer(answer, token_s=0.02, contention=1) as server:
         result = leapmodel(
             "probe", trace, "--contexts", contexts, "--target-url", server.url,
             "--target-extra", json.dumps(TOOLS), "--target-tokens", 9,
@@ -106,7 +106,8 @@ def test_a_probe_of_an_agents_own_servers(files: tuple[Path, Path], tmp_path: Pa
     probed = read_probe(found)
     assert probed.calls == 9
     assert [one.requests for one in probed.token_times] == [1, 2]
-    assert probed.slowdown[1] > 1.2
+    # as the server was told, less a token that may come before the second request does
+    assert probed.slowdown[1] > 1.3
     chosen = leapmodel("choose", trace, "--draft", f"small=0.8@{found}", "--k", 1, "--json")
     assert chosen.exit_code == 0, chosen.output
 

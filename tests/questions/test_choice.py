@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from leapmodel.choice import choose
-from leapmodel.draft import draft_from_run, stated_draft
+from leapmodel.compared_draft import draft_from_run
+from leapmodel.draft import stated_draft
 from leapmodel.errors import UsageError
 from leapmodel.money import Prices
 from leapmodel.predictor import predict

@@ -9,13 +9,8 @@ import pytest
 
 from leapmodel.acceptance import TaskAcceptance
 from leapmodel.bootstrap import resample_weights
-from leapmodel.draft import (
-    Draft,
-    draft_from_predictions,
-    draft_from_run,
-    probed,
-    stated_draft,
-)
+from leapmodel.compared_draft import draft_from_predictions, draft_from_run
+from leapmodel.draft import Draft, probed, stated_draft
 from leapmodel.equations import speedup
 from leapmodel.errors import DataError, UsageError
 from leapmodel.predictions import Predictions

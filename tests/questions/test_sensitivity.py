@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leapmodel.draft import draft_from_predictions, draft_from_run, stated_draft
+from leapmodel.compared_draft import draft_from_predictions, draft_from_run
+from leapmodel.draft import stated_draft
 from leapmodel.predictor import predict
 from leapmodel.sensitivity import sensitivity
 from leapmodel.trace import Trace

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leapmodel.benchmarks import PlanningBenchmark
 from leapmodel.bootstrap import percentile_interval, resampled_sums
-from leapmodel.draft import draft_from_predictions
+from leapmodel.compared_draft import draft_from_predictions
 from leapmodel.errors import DataError, UsageError
 from leapmodel.measurement import measure
 from leapmodel.predictions import Predictions

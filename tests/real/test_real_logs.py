@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from leapmodel.choice import choose
+from leapmodel.compared_draft import draft_from_run
 from leapmodel.description import describe
-from leapmodel.draft import draft_from_run, stated_draft
+from leapmodel.draft import stated_draft
 from leapmodel.hits import compare_runs
 from leapmodel.importers import import_log
 from leapmodel.predictor import predict

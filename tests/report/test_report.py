@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from leapmodel.choice import choose
 from leapmodel.cli import main
-from leapmodel.draft import draft_from_run, stated_draft
+from leapmodel.compared_draft import draft_from_run
+from leapmodel.draft import stated_draft
 from leapmodel.report import render_report, write_report
 from leapmodel.trace import Trace, write_trace
 from tests.conftest import disturbed, random_trace
