@@ -67,10 +67,10 @@ demo: $(VENV)/core
 	  "report $(OPENAGI).parquet --draft $(OPENAGI)_predictions.parquet -o $(DEMO)/report.html"; \
 	do echo; echo "\$$ leapmodel $$command"; $(BIN)/leapmodel $$command || exit 1; done
 
-# Two at a time, but for those that time what they do: these have the machine to themselves.
+# Two at a time, but for those that judge a time: these have the machine to themselves.
 test: $(VENV)/test
-	$(BIN)/pytest -q -m "not browser and not engine" -n 2 --dist loadfile --ignore=tests/execution
-	$(BIN)/pytest -q tests/execution
+	$(BIN)/pytest -q -m "not browser and not engine and not timed" -n 2 --dist loadfile
+	$(BIN)/pytest -q -m "timed and not engine" tests/execution
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

@@ -59,6 +59,13 @@ _PARTS = {
     help="Sequential runs first.",
 )
 @click.option(
+    "--turn",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The arms take turns, N tasks each: if the machine's speed drifts, it does for both."
+    " Default: all tasks, then all again.",
+)
+@click.option(
     "--passes",
     type=click.IntRange(min=1),
     default=1,
@@ -85,6 +92,7 @@ def command(
     depth: int,
     split: Split,
     arm: str,
+    turn: int | None,
     passes: int,
     gather: bool,
     no_reset: bool,
@@ -119,6 +127,7 @@ def command(
                     mode="gather" if gather else "prefix",
                     reset_caches=not no_reset,
                     split=split,
+                    turn=turn,
                 )
                 with Shown(plan) as shown:
                     journal = await record(

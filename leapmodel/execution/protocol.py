@@ -1,12 +1,14 @@
 """The timing protocol (App. I): both arms on the same servers, sequential first, caches reset.
 
 Tasks run one at a time within an arm. Before each arm the servers are warmed up, then their prefix
-caches are emptied and that is checked, so that no arm reuses what the other one left behind.
+caches are emptied and that is checked, so that no arm reuses what the other one left behind. On a
+machine whose speed drifts the arms can take turns, a few tasks each (as on tau2-bench, App. L).
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +46,8 @@ class Plan:
         Tasks at a time; more than one only to collect actions, since it spoils the timing.
     split : str or None
         Which of the benchmark's splits the tasks are of, if they are of one.
+    turn : int or None
+        Tasks after which the other arm runs the same ones; None for all of them.
     extra : dict
         More columns of every row.
     """
@@ -58,7 +62,13 @@ class Plan:
     reset_caches: bool = True
     concurrency: int = 1
     split: Split | None = None
+    turn: int | None = None
     extra: dict[str, Any] | None = None
+
+    def turns(self) -> list[Sequence[Task]]:
+        """Return the tasks in the groups that one arm runs before the other does."""
+        size = self.turn or max(len(self.tasks), 1)
+        return [self.tasks[i : i + size] for i in range(0, len(self.tasks), size)]
 
 
 Observer = Callable[[Round], None]
@@ -77,10 +87,10 @@ async def carry_out(plan: Plan, journal: Journal, observe: Observer | None = Non
     DataError
         If the journal holds rounds that this benchmark can't have made.
     """
-    for arm in plan.arms:
+    for tasks, arm in itertools.product(plan.turns(), plan.arms):
         waiting = [
             (task, progress)
-            for task in plan.tasks
+            for task in tasks
             if not (progress := _progress(plan, journal, task, arm)).environment.over
         ]
         if waiting:

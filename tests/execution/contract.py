@@ -211,6 +211,7 @@ def test_a_prefix_is_cached_until_it_is_reset(served: Served):
     assert second > 50
 
 
+@pytest.mark.timed
 def test_a_reset_fails_while_a_request_runs_and_works_soon_after_it_is_closed(served: Served):
     async def run(ask: Asking) -> tuple[bool, float]:
         request = ask.session.post(
@@ -225,7 +226,7 @@ def test_a_reset_fails_while_a_request_runs_and_works_soon_after_it_is_closed(se
 
     tries = [asking(served, run) for _ in range(TRIES)]
     assert not any(while_running for while_running, _ in tries)
-    assert min(seconds for _, seconds in tries) < 0.2  # closing the connection aborted it
+    assert min(seconds for _, seconds in tries) < 0.5  # closing the connection aborted it
 
 
 # Refusals
@@ -406,6 +407,7 @@ def test_the_client_tells_which_tool_was_called(served: Served):
     assert answer.first_token_s is not None
 
 
+@pytest.mark.timed
 def test_a_cancelled_call_knows_its_tokens_and_frees_the_engine(served: Served):
     async def run(endpoint: Endpoint) -> tuple[int, float]:
         endpoint.extra["ignore_eos"] = True
@@ -426,7 +428,7 @@ def test_a_cancelled_call_knows_its_tokens_and_frees_the_engine(served: Served):
 
     tries = [talking(served, run) for _ in range(TRIES)]
     assert all(3 <= tokens < 500 for tokens, _ in tries)
-    assert min(seconds for _, seconds in tries) < 0.2
+    assert min(seconds for _, seconds in tries) < 0.5
 
 
 def test_the_client_knows_health_version_and_names(served: Served):

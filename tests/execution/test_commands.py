@@ -83,6 +83,7 @@ def test_passes_are_runs_of_the_same_tasks(tmp_path: Path):
     assert violations(tmp_path) == []
 
 
+@pytest.mark.timed
 def test_collect_and_probe(tmp_path: Path):
     quick = FakeServer(planner(), first_token_s=0.1)
     crowded = FakeServer(planner(), first_token_s=0.1, contention=0.5)

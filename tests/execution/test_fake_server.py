@@ -55,12 +55,14 @@ def text(events: list[Any]) -> str:
     return "".join(e["choices"][0]["delta"]["content"] for e in events if e["choices"])
 
 
+@pytest.mark.timed
 def test_times_are_kept_to_a_few_milliseconds():
     with FakeServer(Answer("go", tokens=10), first_token_s=0.03, token_s=0.005) as server:
         seconds = [ask(server, body())[0][2] for _ in range(5)]
     assert 0.075 <= min(seconds) < 0.075 + 0.02  # the best of five: this machine may be busy
 
 
+@pytest.mark.timed
 def test_requests_run_at_once_unless_limited():
     with FakeServer(first_token_s=0.1) as server:
         assert max(s for _, _, s in ask(server, *[body()] * 4)) < 0.4
@@ -68,6 +70,7 @@ def test_requests_run_at_once_unless_limited():
         assert max(s for _, _, s in ask(server, *[body()] * 4)) >= 0.4
 
 
+@pytest.mark.timed
 def test_contention_lengthens_every_token():
     with FakeServer(Answer("a", tokens=5), token_s=0.02, contention=1.0) as server:
         alone = ask(server, body())[0][2]
@@ -75,6 +78,7 @@ def test_contention_lengthens_every_token():
     assert together > 2 * alone
 
 
+@pytest.mark.timed
 def test_answers_by_message_by_function_and_with_own_times():
     with FakeServer({"a": "one", "b": Answer("two", first_token_s=0.2)}) as server:
         (_, one, fast), (_, two, slow) = ask(server, body("a"), body("b"))

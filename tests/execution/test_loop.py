@@ -75,6 +75,7 @@ def test_a_perfect_draft_has_no_bonus_where_its_prefix_ends_the_task(tmp_path: P
     assert requests == sum(len(row["verifications"]) for row in rows) + 6  # and the warm-up
 
 
+@pytest.mark.timed
 def test_a_mismatch_cancels_what_is_behind_it(tmp_path: Path):
     slow = {"first_token_s": 0.05, "token_s": 0.01}
 

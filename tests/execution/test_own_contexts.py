@@ -92,6 +92,7 @@ def test_a_draft_that_only_talks_is_noticed(files: tuple[Path, Path]):
     assert "leapmodel: note: no answer called a tool" in result.stderr
 
 
+@pytest.mark.timed
 def test_a_probe_of_an_agents_own_servers(files: tuple[Path, Path], tmp_path: Path):
     trace, contexts = files
     found = tmp_path / "probe.json"

@@ -31,6 +31,48 @@ def test_the_sequential_arm_runs_first_and_no_arm_reuses_the_others_cache(tmp_pa
     assert draft.requests[0].cached_tokens == 0
 
 
+def turns_of(journal: Journal) -> list[tuple[str, list[str]]]:
+    """The arms in the order in which they ran, each with the tasks of its turn."""
+    rows = [row for rows in journal.rows.values() for row in rows]
+    found: list[tuple[str, list[str]]] = []
+    for row in sorted(rows, key=lambda row: row["started_s"]):
+        if not found or found[-1][0] != row["arm"]:
+            found.append((row["arm"], []))
+        if row["task"] not in found[-1][1]:
+            found[-1][1].append(row["task"])
+    return found
+
+
+def test_arms_take_turns_with_caches_emptied_before_each(tmp_path: Path):
+    first, second, third = (task.name for task in PLANNING.tasks("test")[:3])
+    with FakeServer(planner()) as target, FakeServer(planner()) as draft:
+        journal = measure(tmp_path, PLANNING, target, draft, 2, limit=3, turn=2)
+        assert target.resets == [True] * 4
+        assert len(draft.resets) == 2
+    assert turns_of(journal) == [
+        ("sequential", [first, second]),
+        ("speculative", [first, second]),
+        ("sequential", [third]),
+        ("speculative", [third]),
+    ]
+    assert journal.metadata["turn"] == 2
+
+
+@pytest.mark.parametrize("broken_after", [1, 4, 9, 14, 20])
+def test_turns_go_on_where_they_broke_off(tmp_path: Path, broken_after: int):
+    broken = Fault("die", skip=broken_after)
+    with FakeServer(planner(), faults=[broken]) as target, FakeServer(planner()) as draft:
+        with pytest.raises(EngineError):
+            measure(tmp_path, PLANNING, target, draft, 2, limit=4, turn=2)
+        journal = measure(tmp_path, PLANNING, target, draft, 2, limit=4, turn=2, resume=True)
+        arms = [arm for arm, _ in turns_of(journal)]
+        assert arms == ["sequential", "speculative"] * 2
+        with pytest.raises(UsageError, match="was begun with turn 2, now it is None"):
+            measure(tmp_path, PLANNING, target, draft, 2, limit=4, resume=True)
+    steps = [sum(row["committed"] for row in rounds_of(journal, arm)) for arm in sorted(set(arms))]
+    assert steps == [sum(len(task.gold or ()) for task in PLANNING.tasks("test")[:4])] * 2
+
+
 def test_without_a_reset_the_second_arm_would_find_the_firsts_cache(tmp_path: Path):
     with FakeServer(planner()) as target, FakeServer(planner()) as draft:
         journal = measure(tmp_path, PLANNING, target, draft, 2, limit=3, reset_caches=False)

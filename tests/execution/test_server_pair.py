@@ -94,3 +94,12 @@ def test_what_predicts_a_run_is_there_before_it(tmp_path: Path, served: list[str
     kinds = [said[0] for said in commands.ran if said[0] != "audit"]
     known = ["agreement", "probe"]
     assert kinds == ["run", *known, "run", "run", *known, "run"]
+
+
+def test_the_arms_of_a_run_take_turns(tmp_path: Path, served: list[str]):
+    commands = Scripted()
+    measure(tmp_path, commands)
+    alone, *runs = [said for said in commands.ran if said[0] == "run"]
+    assert "--arm" in alone
+    assert len(runs) == 3
+    assert all("--turn" in said and "--arm" not in said for said in runs)

@@ -69,6 +69,8 @@ def test_metadata_that_state_no_depth(tmp_path, rounds):
         ("concurrency", True, "a whole number above 0"),
         ("concurrency", 1.5, "a whole number above 0"),
         ("concurrency", [4], "a whole number above 0"),
+        ("turn", 0, "a whole number above 0"),
+        ("turn", "9", "a whole number above 0"),
         ("mode", "Gather", "prefix or gather"),
         ("mode", ["gather"], "prefix or gather"),
         ("arms", "both", "a list of sequential and speculative, or of one of them"),

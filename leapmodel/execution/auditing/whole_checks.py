@@ -79,9 +79,10 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterator[Violation]:
         said = metadata.get(name)
         if said is not None and not (isinstance(said, str) and said in known):
             yield _in_metadata(name, " or ".join(known), said)
-    at_a_time = metadata.get("concurrency")
-    if at_a_time is not None and not (_is_whole(at_a_time) and at_a_time > 0):
-        yield _in_metadata("concurrency", "a whole number above 0", at_a_time)
+    for name in ("concurrency", "turn"):
+        said = metadata.get(name)
+        if said is not None and not (_is_whole(said) and said > 0):
+            yield _in_metadata(name, "a whole number above 0", said)
     arms = metadata.get("arms")
     if arms is not None and not (isinstance(arms, list) and arms and all(a in ARMS for a in arms)):
         yield _in_metadata("arms", f"a list of {' and '.join(ARMS)}, or of one of them", arms)

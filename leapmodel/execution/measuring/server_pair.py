@@ -18,6 +18,10 @@ from leapmodel.execution.records.recording import ROUNDS_NAME, TRACE_NAME
 from leapmodel.execution.serving.servers import Servers, serving
 from leapmodel.measured_set import PREDICTIONS_ENDING, PROBE_ENDING, ROUNDS_ENDING, TRACE_FILE
 
+TURN = 9
+"""Tasks after which the other arm has its turn, a minute or two: how fast a machine is that others
+share changes within ten."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -67,7 +71,10 @@ def measure_pair(
     *,
     compiled: bool,
 ) -> None:
-    """Measure the sequential arm and every run, and what is needed to predict them beforehand.
+    """Measure what is needed to predict every run beforehand, and the runs.
+
+    The target alone goes first, for its trace: that and the probes are what a prediction may know.
+    Each run then has both arms, a few tasks at a time.
 
     Parameters
     ----------
@@ -136,7 +143,7 @@ def _measure_served(
                      "--batches", "4", "--target-tokens", str(TARGET_TOKENS),
                      "-o", str(probed), unless=probed)  # fmt: skip
         if not (kept / f"{name}{ROUNDS_ENDING}").exists():
-            commands.run("run", *target, *draft, "--arm", "speculative",
+            commands.run("run", *target, *draft, "--turn", str(TURN),
                          "--k", str(run.depth), *tasks, "--resume",
                          "-o", str(work / name))  # fmt: skip
             keep(work / name / ROUNDS_NAME, kept / f"{name}{ROUNDS_ENDING}")

@@ -35,12 +35,13 @@ FIXED = (
     "mode",
     "reset_caches",
     "concurrency",
+    "turn",
     "engine",
     "machine",
     "online",
 )
 """What must be the same for a run to go on."""
-_OF_ROUNDS = ("arms", "depth", "draft", "mode", "tasks")
+_OF_ROUNDS = ("arms", "depth", "draft", "mode", "tasks", "turn")
 """What is said of rounds and not of the trace, which is one arm of them."""
 _MADE_OF_ROUNDS = {
     TRACE_NAME: ("trace", "is not the trace"),
@@ -268,6 +269,7 @@ async def describe_run(plan: Plan) -> dict[str, Any]:
         "reset_caches": plan.reset_caches,
         "terminal": plan.benchmark.terminal,
         "concurrency": plan.concurrency,
+        "turn": plan.turn,
         **({} if engine is None else {"engine": engine}),
         "machine": about_machine(),
         "versions": about_versions(),
