@@ -69,8 +69,7 @@ async def propose(
     contexts = [environment.prompt("target")]
     branch = environment
     while len(actions) < depth and draft is not None:
-        prompt = branch.prompt("draft")
-        answer = await draft.generate(prompt)
+        answer = await draft.generate(branch.prompt("draft"))
         action = benchmark.parse("draft", answer.text)
         tool_s = 0.0
         if action is None:
@@ -87,7 +86,7 @@ async def propose(
             branches.append(branch)
         calls.append(
             Proposal(
-                prompt.sha256(),
+                answer.context,
                 answer.text,
                 action,
                 answer.start_s - began_s,

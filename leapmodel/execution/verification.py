@@ -102,7 +102,7 @@ async def verify(
     stopped_s = time.perf_counter()
     requests = [
         Verification(
-            contexts[i].sha256(),
+            generation.context,
             generation.text,
             action,
             generation.start_s - began_s,
@@ -112,15 +112,14 @@ async def verify(
             generation.completion_tokens,
             "used",
         )
-        for i, (generation, action) in enumerate(used)
+        for generation, action in used
     ]
     for i in range(len(used), len(contexts)):
-        requests.append(_unused(contexts[i], calls[i], running[i], began_s, stopped_s))
+        requests.append(_unused(calls[i], running[i], began_s, stopped_s))
     return Verified(tuple(requests), accepted, wall_s)
 
 
 def _unused(
-    prompt: Prompt,
     call: Call,
     request: asyncio.Future[Generation],
     began_s: float,
@@ -130,7 +129,7 @@ def _unused(
     failed = not request.cancelled() and request.exception() is not None
     ended = None if request.cancelled() or failed else request.result()
     return Verification(
-        prompt.sha256(),
+        call.context,
         call.text,
         None,
         call.start_s - began_s,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from leapmodel.errors import EngineError, UsageError, shown
@@ -53,6 +54,8 @@ class Generation:
 
     Attributes
     ----------
+    context : str
+        The hash of the prompt, by which a record names it.
     text : str
         The raw output.
     start_s, first_token_s, end_s : float
@@ -67,6 +70,7 @@ class Generation:
         What the server itself took for calls of the request's ``tools``.
     """
 
+    context: str
     text: str
     start_s: float
     first_token_s: float | None
@@ -96,9 +100,15 @@ class Call:
 
     def __init__(self, endpoint: Endpoint, prompt: Prompt, model: str | None) -> None:
         self._endpoint = endpoint
+        self._prompt = prompt
         self._body = endpoint.body(prompt, model)
         self._said = Streamed(endpoint.name)
         self.start_s = time.perf_counter()
+
+    @cached_property
+    def context(self) -> str:
+        """The hash of the prompt, by which a record names it."""
+        return self._prompt.sha256()
 
     @property
     def completion_tokens(self) -> int:
@@ -122,11 +132,13 @@ class Call:
         said = self._said
         self.start_s = time.perf_counter()
         async with self._endpoint.talking("POST", "/v1/chat/completions", self._body) as response:
+            self.context  # noqa: B018 (hashed while the server works: half of what a round adds)
             async for event in events(response, self._endpoint.name, self._endpoint.stalled_s):
                 said.take(event)
         end_s = time.perf_counter()
         said.require_end()
         return Generation(
+            self.context,
             said.text,
             self.start_s,
             said.first_token_s,
