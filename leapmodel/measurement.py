@@ -31,7 +31,10 @@ class Measurement:
     configuration : Configuration
         The draft and its depth.
     trace : Trace
-        The sequential trace of the tasks that both arms have.
+        The sequential trace of the tasks that both arms have: of the rounds' own sequential arm,
+        if they have one.
+    given : Trace
+        What is known before the run, of the same tasks: the trace that was given, else ``trace``.
     rounds : Rounds
         The speculative rounds of those tasks.
     per_task : pandas.DataFrame
@@ -52,6 +55,7 @@ class Measurement:
 
     configuration: Configuration
     trace: Trace
+    given: Trace
     rounds: Rounds
     per_task: pd.DataFrame
     own_sequential: bool
@@ -97,9 +101,11 @@ def measure(
     Parameters
     ----------
     rounds : Rounds
-        A run. Where it has a sequential arm, that arm's time is the one compared with.
+        A run. Where it has a sequential arm, that arm is the one compared with, since it ran
+        beside it.
     trace : Trace, optional
-        The sequential trace to take step times from; default the sequential arm.
+        The sequential trace to take step times from where the rounds have no such arm; what is
+        known before the run in any case.
     sequential : Rounds, optional
         A sequential arm that was recorded apart, for rounds without one.
 
@@ -111,12 +117,14 @@ def measure(
     own = rounds.sequential
     if not own.n_rounds and sequential is not None:
         own = sequential.sequential
-    if trace is None:
-        trace = own.sequential_trace()
+    of_arm = own.sequential_trace() if rounds.sequential.n_rounds or trace is None else trace
     parts = configurations(rounds)
     if not parts:
         raise DataError("the rounds", expected="a speculative arm", found="none")
-    return [_measurement(configuration, part, trace, own) for configuration, part in parts]
+    return [
+        _measurement(configuration, part, of_arm, of_arm if trace is None else trace, own)
+        for configuration, part in parts
+    ]
 
 
 def speedup(sums: Sums, *, without_idle: bool = False) -> Floats:
@@ -158,24 +166,21 @@ def tool_terms(sums: Sums) -> tuple[Floats, Floats, Floats]:
 
 
 def _measurement(
-    configuration: Configuration, part: Rounds, trace: Trace, sequential: Rounds
+    configuration: Configuration, part: Rounds, trace: Trace, given: Trace, sequential: Rounds
 ) -> Measurement:
     whole = sequential.frame if len(sequential.frame) else None
-    in_both = set(part.task_names) & set(trace.task_names)
+    in_both = set(part.task_names) & set(trace.task_names) & set(given.task_names)
     if whole is not None:
         in_both &= set(whole["task"])
     if not in_both:
         raise DataError(
             f"the rounds of {configuration}",
             column="task",
-            expected=f"tasks of the sequential arm, such as {trace.task_names[0]!r}",
+            expected=f"tasks of the sequential arm, such as {given.task_names[0]!r}",
             found=f"others, such as {part.task_names[0]!r}",
         )
-    everyone = dict.fromkeys([*trace.task_names, *part.task_names])
-    kept = trace.frame["task"].isin(in_both).to_numpy()
-    if not kept.all():
-        frame = trace.frame[kept].reset_index(drop=True)
-        trace = Trace(frame, trace.metadata, trace.dropped)
+    everyone = dict.fromkeys([*trace.task_names, *given.task_names, *part.task_names])
+    trace, given = (_only(in_both, one) for one in (trace, given))
     part = part.where(part.frame["task"].isin(in_both))
     if whole is not None:
         whole = whole[whole["task"].isin(in_both)]
@@ -183,6 +188,7 @@ def _measurement(
     return Measurement(
         configuration=configuration,
         trace=trace,
+        given=given,
         rounds=part,
         per_task=_per_task(trace, part, whole, configuration.depth),
         own_sequential=whole is not None,
@@ -194,6 +200,14 @@ def _measurement(
         },
         left_out=tuple(name for name in everyone if name not in in_both),
     )
+
+
+def _only(tasks: set[str], trace: Trace) -> Trace:
+    """Return the part of a trace that is about some of its tasks."""
+    kept = trace.frame["task"].isin(tasks).to_numpy()
+    if kept.all():
+        return trace
+    return Trace(trace.frame[kept].reset_index(drop=True), trace.metadata, trace.dropped)
 
 
 def _per_task(trace: Trace, part: Rounds, whole: pd.DataFrame | None, depth: int) -> pd.DataFrame:

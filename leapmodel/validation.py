@@ -183,7 +183,8 @@ def validate(
         Measured runs. Each draft and depth in each is one row. A sequential arm in any of them
         serves those without one.
     trace : Trace, optional
-        The sequential trace; default the sequential arm of the rounds.
+        The sequential trace; default the sequential arm of the rounds. Where they have one of their
+        own, Eq. 4 stands on that, and only what is said beforehand on the trace.
     predictions : Predictions, optional
         Teacher-forced predictions on that trace, for a comparison that takes nothing from the
         speculative run. A draft of the rounds is found in them by its name; if they name none, they
@@ -301,15 +302,15 @@ def _before(
     seed: int,
 ) -> Prediction | None:
     """Predict a configuration from the sequential trace and what is known of the draft alone."""
-    in_trace = predictions.frame["task"].isin(row.trace.task_names)
+    in_trace = predictions.frame["task"].isin(row.given.task_names)
     if not in_trace.any():
         return None
     unnamed = only and predictions.draft_names == [DEFAULT_DRAFT]
     chosen = DEFAULT_DRAFT if unnamed else row.configuration.draft
     kept = replace(predictions, frame=predictions.frame[in_trace])
-    evidence = draft_from_predictions(row.trace, kept, draft=chosen, latency_s=draft_latency_s)
+    evidence = draft_from_predictions(row.given, kept, draft=chosen, latency_s=draft_latency_s)
     return predict(
-        row.trace,
+        row.given,
         evidence,
         [row.depth],
         terminal=terminal,
@@ -362,12 +363,12 @@ def _limits(name: str, row: Measurement) -> list[str]:
     else:
         sums = row.sums
         alone_s = sums["paired_wall_s"] / sums["paired_steps"]
-        in_trace_s = (sums["gen_s"] + sums["tool_s"]) / sums["steps"]
+        in_trace_s = (row.given.gen_s.sum() + row.given.tool_s.sum()) / row.given.n_steps
         if abs(ratio := float(in_trace_s / alone_s) - 1) > SAME_RUN:
             said.append(
                 f"{name}, k = {row.depth}: a step of the trace takes {ratio:+.0%} against one of"
-                " the sequential arm, as if it were of another run; Eq. 4 stands on the trace, the"
-                " measured speedup on the arm"
+                " the sequential arm, as if it were of another run; what is predicted stands on the"
+                " trace, the measured speedup on the arm"
             )
     rates = row.alone_ms_per_token
     if {"sequential", "speculative"} <= rates.keys():

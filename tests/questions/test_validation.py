@@ -268,6 +268,23 @@ def test_a_trace_of_another_run_is_noticed():
     assert not any("as if it were of" in one for one in validate(rounds, trace).warnings)
 
 
+def test_only_what_is_said_beforehand_stands_on_a_trace_beside_an_arm():
+    """The arm ran beside the speculative one; an earlier trace may have seen another machine."""
+    rounds = simulate(n_tasks=12)
+    trace = rounds.sequential_trace()
+    slower = Trace.from_frame(trace.frame.assign(gen_s=trace.gen_s * 1.05))
+    answers = predictions_of(rounds)
+    ours, theirs = (
+        validate(rounds, one, predictions=answers, draft_latency_s=0.1).rows[0]
+        for one in (trace, slower)
+    )
+    assert ours.speedup_eq4 == theirs.speedup_eq4
+    assert ours.parts == theirs.parts
+    assert ours.speedup == theirs.speedup
+    assert theirs.ex_ante is not None
+    assert theirs.ex_ante.gen_s_mean == pytest.approx(1.05 * trace.gen_s.mean())
+
+
 def test_twice_as_many_speculative_runs_change_nothing():
     once = simulate(n_tasks=12)
     frame = once.frame
