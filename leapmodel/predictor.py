@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best
-from leapmodel.concurrency import slowed, wait_factor
+from leapmodel.concurrency import slowed, untimed, wait_factor
 from leapmodel.draft import Draft
 from leapmodel.errors import UsageError, shown
 from leapmodel.hits import sum_by_task
@@ -105,6 +105,9 @@ def predict(
             n_resamples=n_resamples,
             seed=seed,
         )
+    warnings = [*trace.metadata.get("warnings", ()), *draft.warnings]
+    if (beyond := untimed(replay, slowdown)) is not None:
+        warnings.append(beyond)
     replay = replace(replay, wait_s=replay.wait_s * factor)
     point = speedups(replay, call_s)
     bounds = _bounds(draft, trace, checked, terminal, call_s, slowdown)
@@ -137,7 +140,7 @@ def predict(
             unknown=unknown_of(draft, bounds, best),
         ),
         conditional_on=conditional_on,
-        warnings=tuple(dict.fromkeys([*trace.metadata.get("warnings", ()), *draft.warnings])),
+        warnings=tuple(dict.fromkeys(warnings)),
         about_trace=_about(trace),
         runs_of_task=sum_by_task(trace, trace.run_starts_mask),
         seed=seed,

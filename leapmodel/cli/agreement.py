@@ -6,12 +6,12 @@ from contextlib import AsyncExitStack
 
 import click
 
-from leapmodel.actions import tool_names
 from leapmodel.benchmarks import BENCHMARKS
 from leapmodel.benchmarks.recorded import benchmark_of
+from leapmodel.cli.answers_seen import AnswersSeen
 from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.engine import ServedModel, draft_options, run_to_end, stalled_option
-from leapmodel.cli.options import json_option, note, refuse_own_input
+from leapmodel.cli.options import json_option, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out
@@ -19,7 +19,7 @@ from leapmodel.errors import UsageError
 from leapmodel.execution.agreement import ask_draft
 from leapmodel.files import check_table_path
 from leapmodel.predictions import Predictions, write_predictions
-from leapmodel.trace import Trace, read_trace
+from leapmodel.trace import read_trace
 
 
 @click.command("agreement", short_help="Ask a draft about a held-out trace, and score it.")
@@ -74,16 +74,17 @@ def command(
     """
     if output is not None:
         check_table_path(output)
-    inputs = [file for file in (trace, train_trace, own.file) if file is not None]
-    refuse_own_input(output, inputs)
+    refuse_own_input(output, [trace, train_trace, own.file, draft.extra_file])
     workload = read_trace(trace)
     learned = None if train_trace is None else read_trace(train_trace)
-    asked = own.asked(workload, trace, limit)
+    asked = own.asked(workload, trace, limit, names_a_benchmark=benchmark_name is not None)
     if asked is None:
         benchmark = benchmark_of(workload.metadata, trace, name=benchmark_name)
         asked = of_benchmark(benchmark, workload, trace, limit)
     elif benchmark_name is not None:
         raise UsageError("--benchmark: expected no --contexts beside it, which needs none")
+
+    seen = AnswersSeen("draft")
 
     async def work() -> Predictions:
         async with AsyncExitStack() as stack:
@@ -95,18 +96,18 @@ def command(
                     endpoint,
                     asked.decided,
                     about=asked.about,
-                    leave_out=asked.leave_out,
+                    bear=asked.bear,
                     name=draft.name,
                     repeats=repeats,
                     reset_caches=not no_reset,
                     tick=lambda: bar.advance(task),
+                    answered=seen,
                 )
 
     predictions: Predictions = run_to_end(work(), resumable=False)
     if output is not None:
         write_predictions(predictions, output)
-    if own.file is not None:
-        _warn_if_nothing_was_called(workload, predictions)
+    asked.note_amiss(seen)
     found = held_out(workload, predictions, training=learned, seed=seed)
     if as_json:
         print_json(found.to_dict())
@@ -114,14 +115,3 @@ def command(
     click.echo(found.summary())
     if output is not None:
         click.echo(f"predictions: {output}")
-
-
-def _warn_if_nothing_was_called(trace: Trace, predictions: Predictions) -> None:
-    """Say what may be amiss: a draft that only ever talks looks like one that is always wrong."""
-    answered = predictions.frame["action"]
-    if any(map(tool_names, trace.actions)) and not any(map(tool_names, answered)):
-        note(
-            "no answer called a tool: name the agent's tools"
-            """ (--draft-extra '{"tools": […]}', or @FILE), and have the server tell calls"""
-            " (vLLM: --enable-auto-tool-choice --tool-call-parser NAME)"
-        )

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from leapmodel.actions import tool_names
 from leapmodel.benchmarks import Benchmark
 from leapmodel.benchmarks.interface import about_benchmark
+from leapmodel.cli.answers_seen import AnswersSeen
 from leapmodel.cli.gathering import gathered
 from leapmodel.cli.options import note
 from leapmodel.errors import UsageError
@@ -31,14 +33,24 @@ class AskedAbout:
         Returns the canonical action of a draft's answer, or None.
     about : dict
         What the predictions say of the contexts.
-    leave_out : callable or None
+    bear : callable or None
         Who is told of contexts that a server refuses; None if that is an error.
+    calls_tools : bool or None
+        Whether the agent calls tools, where its own contexts are asked about.
     """
 
     contexts: list[Context]
     decided: Callable[[Generation], str | None]
     about: dict[str, Any]
-    leave_out: Tell | None = None
+    bear: Tell | None = None
+    calls_tools: bool | None = None
+
+    def note_amiss(self, *seen: AnswersSeen) -> None:
+        """Say what may be amiss with answers; a benchmark's own parser knows its models'."""
+        if self.calls_tools is not None:
+            for answers in seen:
+                for said in answers.amiss(calls_tools=self.calls_tools):
+                    note(said)
 
 
 @dataclass(frozen=True)
@@ -49,20 +61,32 @@ class OwnContexts:
     draft_tokens: int | None
 
     def asked(
-        self, trace: Trace, source: str, first_tasks: int | None, target_tokens: int | None = None
+        self,
+        trace: Trace,
+        source: str,
+        first_tasks: int | None,
+        *,
+        target_tokens: int | None = None,
+        names_a_benchmark: bool,
     ) -> AskedAbout | None:
-        """Return what stands in the file, or None if none was named.
+        """Return what stands in the file, or None if none was named: a benchmark is asked about.
 
         Raises
         ------
         DataError
             If it holds no contexts of the trace.
         UsageError
-            If something was said of answers to contexts that are not asked about.
+            If something was said of answers to contexts that are not asked about, or no benchmark
+            is known.
         """
         if self.file is None:
             if self.draft_tokens is not None:
                 raise UsageError("--draft-tokens: expected --contexts too: a benchmark has its own")
+            if trace.metadata.get("benchmark") is None and not names_a_benchmark:
+                raise UsageError(
+                    f"{source}: states no benchmark; if it is the log of your own agent, name its"
+                    " contexts too (--contexts FILE, as import --export-contexts writes them)"
+                )
             return None
         contexts = own_contexts(
             self.file,
@@ -72,7 +96,24 @@ class OwnContexts:
             draft_tokens=self.draft_tokens,
             source=source,
         )
-        return AskedAbout(contexts, decision, {"contexts": "the log's own messages"}, note)
+        _note_missing(trace, contexts, first_tasks)
+        calls_tools = any(map(tool_names, trace.actions))
+        about = {"contexts": "the log's own messages"}
+        return AskedAbout(contexts, decision, about, note, calls_tools)
+
+
+def _note_missing(trace: Trace, contexts: list[Context], first_tasks: int | None) -> None:
+    """Say how many steps are not asked about, for want of a context."""
+    frame = trace.frame[trace.frame["task"].isin(trace.task_names[:first_tasks])]
+    have = {(one.task.name, one.run, one.step) for one in contexts}
+    steps = zip(frame["task"], frame["run"], frame["step"], strict=True)
+    lack = [key for key in steps if key not in have]
+    if lack:
+        task, run, step = lack[0]
+        note(
+            f"{len(lack)} of {len(frame)} steps have no context and are not asked about (the first:"
+            f" task {task!r}, run {run}, step {step})"
+        )
 
 
 def of_benchmark(

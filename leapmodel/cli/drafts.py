@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from leapmodel.cli.options import parse_numbers, report_dropped
+from leapmodel.cli.options import note, parse_numbers, report_dropped
 from leapmodel.compared_draft import Pool, draft_from_predictions, draft_from_run
 from leapmodel.configurations import configurations
 from leapmodel.draft import Draft, probed, stated_draft
@@ -93,6 +93,7 @@ def _parsed(
             raise UsageError(f"--draft {spec}: the file holds {', '.join(names)}, not {name}")
         else:
             wanted = [(name or each, each) for each in names]
+        note_another_draft(price.probe, [each for _, each in wanted])
         return [
             draft_from_predictions(
                 trace,
@@ -119,6 +120,15 @@ def _parsed(
             name=name or Path(body).stem,
         )
     ]
+
+
+def note_another_draft(probe: Probe | None, names: Sequence[str]) -> None:
+    """Say if a probe timed another draft than the one whose predictions it is used with."""
+    if probe is not None and probe.draft is not None and probe.draft not in names:
+        note(
+            f"{probe.source} timed the draft {probe.draft!r}, the predictions are of"
+            f" {', '.join(map(repr, names))}"
+        )
 
 
 class _Cost(NamedTuple):

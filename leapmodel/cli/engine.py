@@ -48,6 +48,12 @@ class ServedModel:
         require_utf_8(f"--{self.role}-model", self.model)
         require_utf_8(f"--{self.role}-name", self.name)
 
+    @property
+    def extra_file(self) -> str | None:
+        """The file that more of the request's body is read from, if it is one."""
+        at, file = (self.extra or "")[:1], (self.extra or "")[1:]
+        return file if at == "@" else None
+
     async def open(
         self, stack: AsyncExitStack, stalled_s: float, beside: ServedModel | None = None
     ) -> Endpoint:
@@ -131,7 +137,11 @@ draft_options = gathered(
         "extra": "draft_extra",
         "name": "draft_name",
     },
-    click.option("--draft-url", metavar="URL", help="The draft's server; default: the target's."),
+    click.option(
+        "--draft-url",
+        metavar="URL",
+        help="The draft's server; default: the target's, if one is named.",
+    ),
     click.option(
         "--draft-model",
         metavar="NAME",
@@ -152,8 +162,8 @@ def run_to_end(work: Coroutine[Any, Any, Any], resumable: bool = True) -> Any:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        if resumable:
-            click.echo("leapmodel: stopped; --resume goes on from the last round", err=True)
+        kept = "--resume goes on from the last round" if resumable else "nothing was written"
+        click.echo(f"leapmodel: stopped; {kept}", err=True)
         sys.exit(130)
 
 
@@ -175,5 +185,6 @@ def _json_object(option: str, text: str | None) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise UsageError(f"{where}: expected a JSON object, found {shown(text)}")
+        such = ', such as {"tools": […]}' if isinstance(value, list) else ""
+        raise UsageError(f"{where}: expected a JSON object{such}, found {shown(text)}")
     return value

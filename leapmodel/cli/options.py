@@ -191,8 +191,8 @@ def parse_numbers(text: str, option: str) -> list[float]:
         ) from None
 
 
-def refuse_own_input(output: str | None, inputs: Iterable[str]) -> None:
-    """Refuse an output that is one of the inputs: it would be lost.
+def refuse_own_input(output: str | None, inputs: Iterable[str | None]) -> None:
+    """Refuse an output that is one of the inputs (None: not given), which would be lost.
 
     Raises
     ------
@@ -204,6 +204,7 @@ def refuse_own_input(output: str | None, inputs: Iterable[str]) -> None:
     files = [
         file
         for name in inputs
+        if name is not None
         for file in ([name] if not os.path.isdir(name) else [e.path for e in os.scandir(name)])
     ]
     for name in files:

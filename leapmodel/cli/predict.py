@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from leapmodel.break_even import break_even
+from leapmodel.cli.drafts import note_another_draft
 from leapmodel.cli.options import (
     check_plot_path,
     json_option,
@@ -143,6 +144,7 @@ def command(
     elif predictions is not None:
         answers = read_predictions(predictions, lenient=lenient)
         report_dropped(answers)
+        note_another_draft(timed, answers.select(draft_name).draft_names)
         draft = draft_from_predictions(
             workload,
             answers,

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from leapmodel.atomic import check_place, write_json
+from leapmodel.cli.answers_seen import AnswersSeen
 from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, recorded_benchmark_options
 from leapmodel.cli.engine import (
@@ -60,18 +61,26 @@ def command(
     TRACE is a sequential trace of held-out tasks of the benchmark, and says with which settings it
     was recorded; --limit takes its first tasks. With --contexts it is a log of your own agent.
     """
-    refuse_own_input(output, [file for file in (trace, own.file) if file is not None])
+    refuse_own_input(output, [trace, own.file, target.extra_file, draft.extra_file])
     if output is not None:
         if Path(output).suffix != ".json":
             raise UsageError(f"{output}: expected a name ending in .json")
         check_place(output)
     workload = read_trace(trace)
-    asked = own.asked(workload, trace, chosen.limit, chosen.target_tokens)
+    asked = own.asked(
+        workload,
+        trace,
+        chosen.limit,
+        target_tokens=chosen.target_tokens,
+        names_a_benchmark=chosen.name is not None,
+    )
     if asked is None:
         benchmark = chosen.open_as(workload.metadata, trace)
         asked = of_benchmark(benchmark, workload, trace, chosen.limit)
     else:
         chosen.refuse_beside("--contexts")
+
+    seen = {role: AnswersSeen(role) for role in ("target", "draft")}
 
     async def work() -> Probe:
         async with AsyncExitStack() as stack:
@@ -85,14 +94,16 @@ def command(
                     target_endpoint,
                     draft_endpoint,
                     depth,
-                    leave_out=asked.leave_out,
+                    bear=asked.bear,
                     draft_name=draft.name,
                     batches=batches,
                     reset_caches=not no_reset,
                     tick=lambda: bar.advance(task),
+                    answered=lambda role, answer: seen[role](answer),
                 )
 
     found: Probe = run_to_end(work(), resumable=False)
+    asked.note_amiss(*seen.values())
     click.echo(found.summary())
     if output is not None:
         write_json(output, {**found.to_dict(), "machine": about_machine()})

@@ -7,6 +7,7 @@ are those a prediction may use. What comes back are ordinary predictions.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,11 +28,12 @@ async def ask_draft(
     decided: Callable[[Generation], str | None],
     *,
     about: Mapping[str, Any],
-    leave_out: Tell | None = None,
+    bear: Tell | None = None,
     name: str | None = None,
     repeats: int = 1,
     reset_caches: bool = True,
     tick: Callable[[], None] = lambda: None,
+    answered: Callable[[Generation], None] = lambda answer: None,
 ) -> Predictions:
     """Return what a draft proposes on given contexts.
 
@@ -46,9 +48,10 @@ async def ask_draft(
         Returns the canonical action of an answer, or None if it has none.
     about : mapping
         What is known of the contexts, for the predictions' metadata.
-    leave_out : callable, optional
-        Told in a sentence which contexts the server refused, and that these have no prediction;
-        without it the first of them is an error.
+    bear : callable, optional
+        Told in a sentence which contexts the server refused, and that these have a prediction
+        without an action: in the loop the draft would have none either. Without it the first of
+        them is an error.
     name : str, optional
         What the predictions call the draft; default its name at the server.
     repeats : int, default 1
@@ -57,6 +60,8 @@ async def ask_draft(
         Whether the prefix cache is emptied before each time.
     tick : callable, optional
         Called after each call.
+    answered : callable, optional
+        Shown each answer.
 
     Returns
     -------
@@ -73,36 +78,35 @@ async def ask_draft(
     """
     if not contexts:
         raise UsageError("no context to ask the draft about")
-    refusals = Refusals(leave_out)
+    refusals = Refusals(bear, "count as wrong")
     name = name or draft.model
     rows = []
+    any_answer = False
     with refusals.taken(contexts[0]):
         await draft.generate(contexts[0].draft)  # the first call opens connections
     for repeat in range(repeats):
         if reset_caches:
             await reset_cache(draft)
         for context in contexts:
-            tick()
-            if context in refusals:
-                continue
+            place = {"task": context.task.name, "run": context.run, "step": context.step}
+            row: dict[str, Any] = {**place, "draft": name, "repeat": repeat, "action": None}
+            began_s = time.perf_counter()
             with refusals.taken(context):
                 answer = await draft.generate(context.draft)
+                any_answer = True
+                answered(answer)
                 calls = answer.tool_calls
-                rows.append(
-                    {
-                        "task": context.task.name,
-                        "run": context.run,
-                        "step": context.step,
-                        "draft": name,
-                        "repeat": repeat,
-                        "action": decided(answer),
-                        "latency_s": answer.seconds,
-                        "output": as_text(calls) if calls else answer.text,
-                        "prompt_tokens": answer.prompt_tokens,
-                        "completion_tokens": answer.completion_tokens,
-                    }
-                )
-    refusals.tell(anything_left=bool(rows))
+                row |= {
+                    "action": decided(answer),
+                    "latency_s": answer.seconds,
+                    "output": as_text(calls) if calls else answer.text,
+                    "prompt_tokens": answer.prompt_tokens,
+                    "completion_tokens": answer.completion_tokens,
+                }
+            row.setdefault("latency_s", time.perf_counter() - began_s)
+            rows.append(row)
+            tick()
+    refusals.tell(anything_left=any_answer)
     said = {
         "made_by": "leapmodel agreement",
         **about,

@@ -91,12 +91,17 @@ def own_contexts(
 def decision(answer: Generation) -> str | None:
     """Return the canonical action of an answer by tool calls; a text is a reply to the user.
 
-    None if it is neither, as when all its tokens went into a thought, or if a call's arguments are
-    no JSON object.
+    None if it is neither, as when all its tokens went into a thought, if a call's arguments are no
+    JSON object, or if a text was cut at the most tokens it may have: a call may have followed.
     """
     if answer.tool_calls:
         return canonical_group([(call.name, call.arguments) for call in answer.tool_calls])
-    return RESPOND if answer.text.strip() else None
+    return RESPOND if answer.text.strip() and not is_cut(answer) else None
+
+
+def is_cut(answer: Generation) -> bool:
+    """Return whether an answer had more to say than it was allowed."""
+    return answer.finish_reason == "length"
 
 
 class _Row:

@@ -7,6 +7,7 @@ grows with the requests it serves at once (assumption (b) of Sec. 3.2).
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
@@ -28,11 +29,12 @@ async def probe(
     draft: Endpoint,
     depth: int,
     *,
-    leave_out: Tell | None = None,
+    bear: Tell | None = None,
     draft_name: str | None = None,
     batches: int = 8,
     reset_caches: bool = True,
     tick: Callable[[], None] = lambda: None,
+    answered: Callable[[str, Generation], None] = lambda role, answer: None,
 ) -> Probe:
     """Measure both.
 
@@ -44,7 +46,7 @@ async def probe(
         Open.
     depth : int
         The target is asked 1 to depth + 1 things at once.
-    leave_out : callable, optional
+    bear : callable, optional
         Told in a sentence which contexts a server refused, and that these were left out; without
         it the first of them is an error.
     draft_name : str, optional
@@ -55,6 +57,8 @@ async def probe(
         Whether prefix caches are emptied before the draft is asked, and before each level.
     tick : callable
         Called after each request or batch.
+    answered : callable
+        Shown each answer that is timed, and whose it is, ``"target"`` or ``"draft"``.
 
     Raises
     ------
@@ -71,11 +75,13 @@ async def probe(
     """
     if not contexts:
         raise UsageError("probe: expected at least one context, found none")
-    seconds = await _draft_calls(contexts, draft, Refusals(leave_out), reset_caches, tick)
+    seconds = await _draft_calls(
+        contexts, draft, Refusals(bear), reset_caches, tick, functools.partial(answered, "draft")
+    )
     latency_s, error_s = ratio_with_error(
         [sum(one) for one in seconds.values()], [len(one) for one in seconds.values()]
     )
-    refusals = Refusals(leave_out)
+    refusals = Refusals(bear)
     times = []
     for requests in range(1, depth + 2):
         rounds = _rounds(contexts, requests)
@@ -93,7 +99,10 @@ async def probe(
             with refusals.taken(asked[-1]):
                 if before is not None:
                     await target.generate(replace(before.target, max_tokens=1))
-                found.append(_ms_per_token(target, await _at_once(target, asked)))
+                answers = await _at_once(target, asked)
+                found.append(_ms_per_token(target, answers))
+                for answer in answers:
+                    answered("target", answer)
                 tick()
         if not found:
             break
@@ -109,6 +118,7 @@ async def _draft_calls(
     refusals: Refusals,
     reset_caches: bool,
     tick: Callable[[], None],
+    answered: Callable[[Generation], None],
 ) -> dict[tuple[str, int], list[float]]:
     """Ask for every context, one at a time, and return the seconds by task and run."""
     with refusals.taken(contexts[0]):  # opens a connection
@@ -119,6 +129,7 @@ async def _draft_calls(
     for context in contexts:
         with refusals.taken(context):
             answer = await draft.generate(context.draft)
+            answered(answer)
             seconds.setdefault((context.task.name, context.run), []).append(answer.seconds)
         tick()
     refusals.tell(anything_left=bool(seconds))

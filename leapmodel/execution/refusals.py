@@ -22,12 +22,15 @@ class Refusals:
 
     Parameters
     ----------
-    leave_out : callable or None
+    bear : callable or None
         Who is to be told in the end; None if the first refusal is an error.
+    become : str, default "are left out"
+        What is made of them, for what is told.
     """
 
-    def __init__(self, leave_out: Tell | None) -> None:
-        self._leave_out = leave_out
+    def __init__(self, bear: Tell | None, become: str = "are left out") -> None:
+        self._bear = bear
+        self._become = become
         self._found: dict[tuple[str, int, int], Refused] = {}
 
     def __contains__(self, context: Context) -> bool:
@@ -45,7 +48,7 @@ class Refusals:
         try:
             yield
         except Refused as error:
-            if self._leave_out is None or error.status not in _OF_THE_REQUEST:
+            if self._bear is None or error.status not in _OF_THE_REQUEST:
                 raise
             self._found.setdefault(_key(context), error)
 
@@ -57,14 +60,14 @@ class Refusals:
         EngineError
             If nothing else was asked about.
         """
-        if not self._found or self._leave_out is None:
+        if not self._found or self._bear is None:
             return
         (task, run, step), error = next(iter(self._found.items()))
         first = f"task {task!r}, run {run}, step {step}: {error}"
         if not anything_left:
             raise EngineError(f"every context was refused ({first})")
-        many = f"{len(self._found)} context{'s were' if len(self._found) > 1 else ' was'}"
-        self._leave_out(f"{many} refused and left out (the first: {first})")
+        many = "1 context was" if len(self._found) == 1 else f"{len(self._found)} contexts were"
+        self._bear(f"{many} refused: they {self._become} (the first: {first})")
 
 
 def _key(context: Context) -> tuple[str, int, int]:

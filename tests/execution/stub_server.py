@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 
 class Health(BaseHTTPRequestHandler):
@@ -20,6 +21,16 @@ class Health(BaseHTTPRequestHandler):
         pass
 
 
+def wait_for_the_other(patience_s: float = 10) -> None:
+    """Wait until the other server has started its child too: a test looks whether that is gone."""
+    logs = Path(os.readlink("/proc/self/fd/1")).parent
+    deadline = time.monotonic() + patience_s
+    while sum("child:" in log.read_text() for log in logs.glob("*.log")) < 2:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.02)
+
+
 def main() -> None:
     doing = os.environ.get("STUB", "")
     print("arguments:", *sys.argv[1:])
@@ -27,6 +38,7 @@ def main() -> None:
     child = subprocess.Popen(["sleep", "1000"])  # the engine's own process
     print("child:", child.pid, flush=True)
     if doing == "die":
+        wait_for_the_other()
         print("(EngineCore) ValueError: no memory for the KV cache")
         print("RuntimeError: Engine core initialization failed. See root cause above.")
         sys.exit(3)

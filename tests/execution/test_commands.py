@@ -304,7 +304,7 @@ def test_a_killed_run_loses_the_running_round_at_most(tmp_path: Path):
     [
         (["--benchmark", "plannin"], 2, "no benchmark 'plannin'; did you mean planning?"),
         (["--target-model", "nobody"], 2, "has no model 'nobody'; it has fake"),
-        (["--target-extra", "[1]"], 2, "--target-extra: expected a JSON object, found '[1]'"),
+        (["--target-extra", "[1]"], 2, '--target-extra: expected a JSON object, such as {"tools"'),
         (["--target-extra", "[" * 9999], 2, "--target-extra: expected a JSON object, found '[["),
         (["--target-extra", '{"n":2}'], 2, "target: extra field 'n': expected one that is not set"),
         (["--target-extra", '{"p":NaN}'], 2, "'p': expected JSON of finite numbers and whole"),

@@ -89,7 +89,7 @@ def test_a_draft_that_only_talks_is_noticed(files: tuple[Path, Path]):
         url = ["--draft-url", server.url]
         result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
     assert result.exit_code == 0, result.output
-    assert "leapmodel: note: no answer called a tool" in result.stderr
+    assert "leapmodel: note: no answer of the draft called a tool" in result.stderr
 
 
 @pytest.mark.timed
@@ -113,7 +113,7 @@ def test_a_probe_of_an_agents_own_servers(files: tuple[Path, Path], tmp_path: Pa
     assert chosen.exit_code == 0, chosen.output
 
 
-def test_contexts_too_long_for_a_model_are_left_out(files: tuple[Path, Path], tmp_path: Path):
+def test_contexts_too_long_for_a_model_count_as_wrong(files: tuple[Path, Path], tmp_path: Path):
     trace, contexts = files
     answers, probed = tmp_path / "answers.jsonl", tmp_path / "probe.json"
     with FakeServer(answer, max_model_len=20) as server:
@@ -122,17 +122,109 @@ def test_contexts_too_long_for_a_model_are_left_out(files: tuple[Path, Path], tm
         both = [*url, "--target-url", server.url, "--target-tokens", 4, "--k", 1]
         timed = leapmodel("probe", trace, "--contexts", contexts, *both, "-o", probed)
     assert result.exit_code == 0, result.output
-    said = "3 contexts were refused and left out (the first: task 't0', run 0, step 2: draft at "
-    assert said in result.stderr
+    refused = "3 contexts were refused: they {} (the first: task 't0', run 0, step 2: draft at "
+    assert refused.format("count as wrong") in result.stderr
     assert "maximum context length" in result.stderr
-    assert set(read_predictions(answers).frame["step"]) == {0, 1}
+    frame = read_predictions(answers).frame
+    assert len(frame) == 9  # as the draft would have no answer there in the loop either
+    assert frame.loc[frame["step"] == 2, "action"].isna().all()
+    assert (frame["latency_s"] > 0).all()
     assert timed.exit_code == 0, timed.output
-    assert said in timed.stderr
+    assert refused.format("are left out") in timed.stderr
     assert read_probe(probed).calls == 6
     with FakeServer(answer, max_model_len=3) as server:
         none = leapmodel("agreement", trace, "--contexts", contexts, "--draft-url", server.url)
     assert none.exit_code == 1
     assert "every context was refused (task 't0', run 0, step 0: draft at" in none.stderr
+
+
+def test_a_text_that_is_cut_decides_nothing(files: tuple[Path, Path], tmp_path: Path):
+    answers = tmp_path / "answers.jsonl"
+    with FakeServer(answer) as server:
+        url = ["--draft-url", server.url, "--draft-tokens", 2, "-o", answers]
+        result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
+    assert result.exit_code == 0, result.output
+    assert "9 of 9 answers of the draft had reached --draft-tokens" in result.stderr
+    assert "exact match 0.0%" in result.stdout
+    assert read_predictions(answers).frame["action"].isna().all()
+
+
+def test_calls_that_are_no_json_are_counted(files: tuple[Path, Path]):
+    def garbled(request: FakeRequest) -> Answer:
+        return Answer("", calls=(("look", '{"at": '),))
+
+    with FakeServer(garbled) as server:
+        url = ["--draft-url", server.url]
+        result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
+    assert result.exit_code == 0, result.output
+    assert "9 of 9 answers of the draft called tools with arguments that are no" in result.stderr
+    assert "no answer" not in result.stderr
+
+
+def test_a_probe_says_too_that_only_talk_was_timed(files: tuple[Path, Path]):
+    tools = ["--draft-extra", json.dumps(TOOLS)]
+    with FakeServer(answer) as server:
+        common = ["--target-url", server.url, "--k", 1, "--batches", 2]
+        result = leapmodel("probe", files[0], "--contexts", files[1], *common, *tools)
+    assert result.exit_code == 0, result.output
+    assert "no answer of the target called a tool" in result.stderr
+    assert "no answer of the draft" not in result.stderr
+
+
+def test_steps_without_a_context_are_counted(files: tuple[Path, Path]):
+    lines = [json.dumps(row) + "\n" for row in rows()]
+    files[1].write_text("".join([lines[0], *lines[3:]]), encoding="utf-8")
+    with FakeServer(answer) as server:
+        url = ["--draft-url", server.url, "--draft-extra", json.dumps(TOOLS)]
+        result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
+        part = leapmodel("agreement", files[0], "--contexts", files[1], *url, "--limit", 1)
+    assert result.exit_code == 0, result.output
+    lacking = "steps have no context and are not asked about (the first: task 't0', run 0, step 1)"
+    assert f"2 of 9 {lacking}" in result.stderr
+    assert f"2 of 3 {lacking}" in part.stderr
+
+
+@pytest.mark.parametrize("command", ["agreement", "probe"])
+def test_what_a_request_is_made_of_is_not_written_over(
+    files: tuple[Path, Path], tmp_path: Path, command: str
+):
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps(TOOLS))
+    address = ["--draft-url", "http://127.0.0.1:1", "--draft-extra", f"@{tools}", "-o", tools]
+    if command == "probe":
+        address += ["--target-url", "http://127.0.0.1:1"]
+    result = leapmodel(command, files[0], "--contexts", files[1], *address)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "is what is read, and would be lost" in result.stderr
+    assert json.loads(tools.read_text()) == TOOLS
+
+
+def test_a_probe_of_another_draft_is_noticed(files: tuple[Path, Path], tmp_path: Path):
+    answers, probed = tmp_path / "answers.jsonl", tmp_path / "probe.json"
+    with FakeServer(answer) as server:
+        url = ["--draft-url", server.url, "--draft-extra", json.dumps(TOOLS)]
+        common = ["--contexts", files[1], *url]
+        leapmodel("agreement", files[0], *common, "--draft-name", "small", "-o", answers)
+        target = ["--target-url", server.url, "--k", 1, "--batches", 2]
+        leapmodel("probe", files[0], *common, *target, "--draft-name", "big", "-o", probed)
+    said = f"{probed} timed the draft 'big', the predictions are of 'small'"
+    for asked in (
+        ["choose", files[0], "--draft", f"x={answers}@{probed}", "--k", 1],
+        ["predict", files[0], "--predictions", answers, "--probe", probed, "--k", 1],
+    ):
+        result = leapmodel(*asked)
+        assert result.exit_code == 0, result.output
+        assert said in result.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("command", ["agreement", "probe"])
+def test_a_log_without_its_contexts_is_told_of_them(files: tuple[Path, Path], command: str):
+    address = ["--draft-url", "http://127.0.0.1:1"]
+    if command == "probe":
+        address += ["--target-url", "http://127.0.0.1:1"]
+    result = leapmodel(command, files[0], *address)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "states no benchmark; if it is the log of your own agent, name its con" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -181,6 +273,7 @@ def test_contexts_of_a_part_of_the_log(files: tuple[Path, Path]):
     [
         (["--benchmark", "planning"], "--benchmark: expected no --contexts beside it"),
         (["--draft-extra", "@nowhere.json"], "--draft-extra: nowhere.json: expected a readable"),
+        (["--draft-extra", "[]"], 'expected a JSON object, such as {"tools": […]}, found'),
     ],
 )
 def test_what_does_not_go_together(files: tuple[Path, Path], options: list[str], said: str):

@@ -482,7 +482,13 @@ def test_a_round_is_slowed_by_as_many_contexts_as_it_verifies():
     one = predict(trace, draft, [5], slowdown=(1.0, 1.1, 1.2, 1.3), n_resamples=200)
     # three steps are left; the third proposal ends the segment, so no context follows it: three
     assert one.wait_inflation[0] == pytest.approx(1.2)
+    assert one.warnings == ()
     beyond = predict(trace, draft, [5], slowdown=(1.0, 1.1), n_resamples=200)
+    assert beyond.warnings == (
+        "k = 5: more than 2 requests at once were not timed, and are taken to be as slow as 2"
+        " (leapmodel probe --k 5)",
+    )
+    assert predict(trace, draft, [1], slowdown=(1.0, 1.1), n_resamples=200).warnings == ()
     assert beyond.wait_inflation[0] == pytest.approx(1.1)
 
 
