@@ -15,10 +15,10 @@ from leapmodel.cli.options import json_option, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.cli.screen import print_json
 from leapmodel.drafts.held_out import held_out
-from leapmodel.errors import UsageError
-from leapmodel.execution.agreement import ask_draft
+from leapmodel.errors import EngineError, UsageError
+from leapmodel.execution.agreement import Asking
 from leapmodel.files import check_table_path
-from leapmodel.predictions import Predictions, write_predictions
+from leapmodel.predictions import Predictions, read_predictions, write_predictions
 from leapmodel.trace import read_trace
 
 
@@ -50,6 +50,7 @@ from leapmodel.trace import read_trace
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
 @click.option("--no-reset", is_flag=True, help="Leave the draft's prefix cache as it is.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the task bootstrap.")
+@click.option("--resume", is_flag=True, help="Go on with what -o holds.")
 @click.option("-o", "--output", metavar="FILE", help="Write its predictions (.parquet, .jsonl).")
 @json_option
 def command(
@@ -63,6 +64,7 @@ def command(
     limit: int | None,
     no_reset: bool,
     seed: int,
+    resume: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -84,27 +86,49 @@ def command(
     elif benchmark_name is not None:
         raise UsageError("--benchmark: expected no --contexts beside it, which needs none")
 
+    earlier = None
+    if resume:
+        if output is None:
+            raise UsageError("--resume: expected -o FILE, which it goes on with")
+        earlier = read_predictions(output)
     seen = AnswersSeen("draft")
+    asking: Asking | None = None
 
     async def work() -> Predictions:
+        nonlocal asking
         async with AsyncExitStack() as stack:
             endpoint = await draft.open(stack, stalled_s)
+            asking = Asking(
+                asked.contexts,
+                endpoint,
+                asked.decided,
+                asked.about,
+                asked.bear,
+                draft.name,
+                repeats,
+                not no_reset,
+            )
+            if earlier is not None:
+                asking.go_on_with(earlier, str(output))
             with progress_bar() as bar:
-                task = bar.add_task("asking", total=repeats * len(asked.contexts), said="calls")
-                return await ask_draft(
-                    asked.contexts,
-                    endpoint,
-                    asked.decided,
-                    about=asked.about,
-                    bear=asked.bear,
-                    name=draft.name,
-                    repeats=repeats,
-                    reset_caches=not no_reset,
-                    tick=lambda: bar.advance(task),
-                    answered=seen,
-                )
+                total, done = asking.total, len(asking.rows)
+                task = bar.add_task("asking", total=total, completed=done, said="calls")
+                return await asking.ask(tick=lambda: bar.advance(task), answered=seen)
 
-    predictions: Predictions = run_to_end(work(), resumable=False)
+    def left() -> str:
+        """Keep what was answered, and say so."""
+        if output is None or asking is None or not asking.rows:
+            return "nothing was written"
+        write_predictions(asking.so_far(), output)
+        many = f"{len(asking.rows)} of {asking.total} answers are in {output}"
+        return f"{many}; --resume asks for the rest"
+
+    try:
+        predictions: Predictions = run_to_end(work(), left)
+    except EngineError as error:
+        if output is None:
+            raise
+        raise EngineError(f"{error}; {left()}") from None
     if output is not None:
         write_predictions(predictions, output)
     asked.note_amiss(seen)

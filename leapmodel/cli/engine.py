@@ -6,7 +6,7 @@ import asyncio
 import functools
 import math
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,13 +157,15 @@ draft_options = gathered(
 )
 
 
-def run_to_end(work: Coroutine[Any, Any, Any], resumable: bool = True) -> Any:
-    """Run a coroutine; Ctrl-C stops it between two rounds' records."""
+def run_to_end(
+    work: Coroutine[Any, Any, Any],
+    left: Callable[[], str] = lambda: "--resume goes on from the last round",
+) -> Any:
+    """Run a coroutine; Ctrl-C stops it, and then it is said what is left of it."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        kept = "--resume goes on from the last round" if resumable else "nothing was written"
-        click.echo(f"leapmodel: stopped; {kept}", err=True)
+        click.echo(f"leapmodel: stopped; {left()}", err=True)
         sys.exit(130)
 
 

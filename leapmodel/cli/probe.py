@@ -102,7 +102,7 @@ def command(
                     answered=lambda role, answer: seen[role](answer),
                 )
 
-    found: Probe = run_to_end(work(), resumable=False)
+    found: Probe = run_to_end(work(), left=lambda: "nothing was written")
     asked.note_amiss(*seen.values())
     click.echo(found.summary())
     if output is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from leapmodel.cli import main
 from leapmodel.errors import DataError, EngineError
-from leapmodel.execution.fake.answers import Answer, FakeRequest
+from leapmodel.execution.fake.answers import Answer, FakeRequest, Fault
 from leapmodel.execution.fake.server import FakeServer
 from leapmodel.execution.own_contexts import own_contexts
 from leapmodel.execution.talking.tool_calls import ToolCalls
@@ -147,6 +150,72 @@ def test_a_text_that_is_cut_decides_nothing(files: tuple[Path, Path], tmp_path: 
     assert "9 of 9 answers of the draft had reached --draft-tokens" in result.stderr
     assert "exact match 0.0%" in result.stdout
     assert read_predictions(answers).frame["action"].isna().all()
+
+
+def test_answers_outlive_a_failure(files: tuple[Path, Path], tmp_path: Path):
+    answers, whole = tmp_path / "answers.parquet", tmp_path / "whole.parquet"
+    extra = ["--draft-extra", json.dumps(TOOLS)]
+    common = ["agreement", files[0], "--contexts", files[1], *extra, "--repeats", 2]
+    with FakeServer(answer) as server:
+        leapmodel(*common, "--draft-url", server.url, "-o", whole)
+    dying = Fault("status", status=500, skip=13, times=None)  # one opens the connection
+    with FakeServer(answer, faults=[dying]) as server:
+        url = ["--draft-url", server.url, "-o", answers]
+        broken = leapmodel(*common, *url)
+        assert (broken.exit_code, broken.stderr.count("\n")) == (1, 1)
+        assert "answered 500" in broken.stderr
+        kept = f"12 of 18 answers are in {answers}; --resume asks for the rest"
+        assert kept in broken.stderr
+        assert "answered 500" in leapmodel(*common, *url, "--resume").stderr  # nothing is lost
+    assert len(read_predictions(answers).frame) == 12
+    chosen = leapmodel("choose", files[0], "--draft", f"x={answers}", "--k", 1)
+    assert "it broke off with 12 of 18 answers" in " ".join(chosen.output.split())
+    with FakeServer(answer) as server:
+        url = ["--draft-url", server.url, "-o", answers]
+        resumed = leapmodel(*common, *url, "--resume")
+        assert resumed.exit_code == 0, resumed.output
+        assert len(server.requests) == 1 + 6
+        again = leapmodel(*common, *url, "--resume")
+        assert len(server.requests) == 1 + 6
+        other = leapmodel(*common, *url, "--resume", "--draft-name", "another")
+        fewer = leapmodel(*common[:-1], 1, *url, "--resume")
+    assert again.stdout == resumed.stdout
+    ours, theirs = read_predictions(answers), read_predictions(whole)
+    columns = ["task", "run", "step", "draft", "repeat", "action", "output"]
+    pd.testing.assert_frame_equal(
+        ours.frame[columns].sort_values(columns[:5], ignore_index=True),
+        theirs.frame[columns].sort_values(columns[:5], ignore_index=True),
+    )
+    assert ours.metadata == theirs.metadata
+    assert (other.exit_code, fewer.exit_code) == (2, 2)
+    assert "was made with draft name 'fake', now it is 'another'" in other.stderr
+    assert "has an answer to task t0 run 0 step 0 repeat 1, which is not asked" in fewer.stderr
+
+
+def test_answers_outlive_an_interruption(files: tuple[Path, Path], tmp_path: Path):
+    answers = tmp_path / "answers.jsonl"
+    with FakeServer(answer, first_token_s=0.1) as server:
+        command = ["agreement", files[0], "--contexts", files[1], "--draft-url", server.url]
+        running = subprocess.Popen(
+            [sys.executable, "-m", "leapmodel", *command, "-o", answers],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert server.wait_for(lambda server: server.finished > 3, timeout_s=30)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=20)
+    assert running.returncode == 130
+    found = len(read_predictions(answers).frame)
+    assert 1 <= found < 9
+    kept = f"{found} of 9 answers are in {answers}; --resume asks for the rest"
+    assert said == f"leapmodel: stopped; {kept}\n"
+
+
+def test_to_go_on_takes_a_file(files: tuple[Path, Path]):
+    url = ["--draft-url", "http://127.0.0.1:1", "--resume"]
+    result = leapmodel("agreement", files[0], "--contexts", files[1], *url)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "--resume: expected -o FILE, which it goes on with" in result.stderr
 
 
 def test_calls_that_are_no_json_are_counted(files: tuple[Path, Path]):
