@@ -58,7 +58,8 @@ class HeldOut:
 
     def summary(self) -> str:
         """Return the agreement in a few lines."""
-        asked = f"{self.n_contexts:,} contexts of {self.n_tasks:,} tasks"
+        asked = f"{self.n_contexts:,} context{'s' * (self.n_contexts != 1)}"
+        asked += f" of {self.n_tasks:,} task{'s' * (self.n_tasks != 1)}"
         if self.repeats > 1:
             asked += f", {self.repeats} answers each"
         lines = [f"{self.draft}: exact match {self.exact} ({asked}); parsed {self.parsed}"]
@@ -153,7 +154,7 @@ def held_out(
     >>> predictions = Predictions.from_frame(pd.DataFrame({
     ...     "task": "a", "step": [0, 1], "action": ["cd({})", "<respond/>"], "latency_s": 0.1}))
     >>> print(held_out(trace, predictions).summary())
-    draft: exact match 50.0% (2 contexts of 1 tasks); parsed 100.0%
+    draft: exact match 50.0% (2 contexts of 1 task); parsed 100.0%
     100 ms a call (p95 100), one at a time
     """
     chosen = predictions.select(draft)
