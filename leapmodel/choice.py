@@ -291,8 +291,8 @@ def choose(
     asked = check_depths(depths)
     # a draft that is always right replays alike whatever it costs, so once serves all
     perfect = exact_replay(trace.segments, 1.0, asked, terminal=terminal)
-    # It is the target's own, and drafts are to be compared on one target.
-    slowdown = slowdown or next((draft.slowdown for draft in drafts if draft.slowdown), None)
+    # It is the target's own, and drafts are to be compared on one target: as far as it was timed.
+    slowdown = slowdown or max((draft.slowdown for draft in drafts), key=len) or None
     choices = []
     for draft in drafts:
         prediction = predict(

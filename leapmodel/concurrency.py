@@ -9,7 +9,7 @@ import numpy as np
 
 from leapmodel.errors import UsageError, shown
 from leapmodel.replay import ReplaySums
-from leapmodel.segments import Floats
+from leapmodel.segments import Floats, Ints
 
 
 def wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
@@ -46,25 +46,9 @@ def wait_factor(replay: ReplaySums, slowdown: Sequence[float] | None) -> Floats:
     return weighted
 
 
-def untimed(replay: ReplaySums, slowdown: Sequence[float] | None) -> str | None:
-    """Say from which depth on rounds ask more at once than was timed; None if they don't.
-
-    Parameters
-    ----------
-    replay, slowdown
-        As for :func:`wait_factor`.
-    """
-    if not slowdown:
-        return None
-    beyond = replay.request_rates[:, len(slowdown) :].any(axis=1)
-    if not beyond.any():
-        return None
-    first, most = int(replay.depths[beyond].min()), len(slowdown)
-    more = "" if first == replay.depths.max() else " and more"
-    return (
-        f"k = {first}{more}: more than {most} request{'s' * (most > 1)} at once were not timed, and"
-        f" are taken to be as slow as {most} (leapmodel probe --k {replay.depths.max()})"
-    )
+def beyond_timed(replay: ReplaySums, slowdown: Sequence[float]) -> Ints:
+    """Return the depths at which rounds ask more at once than was timed."""
+    return replay.depths[replay.request_rates[:, len(slowdown) :].sum(axis=1) > 0]
 
 
 def slowed(replay: ReplaySums, slowdown: Sequence[float] | None) -> ReplaySums:

@@ -137,17 +137,19 @@ def measured_slowdown(parts: Sequence[Rounds], alone: float | None) -> tuple[flo
     Returns
     -------
     tuple of float
-        A number of verifications with few answers takes the factor of the one before; empty if
-        tokens were not counted.
+        Up to the widest of which there are enough answers; in between, a number of verifications
+        with few takes the factor of the one before. Empty if there are enough of none, or tokens
+        were not counted.
     """
     if not alone:
         return ()
     widest = max(int(part.frame["verifications"].map(len).max()) for part in parts)
-    factors = [1.0]
+    factors, known = [1.0], 1
     for seconds, tokens, answers in np.sum([_by_width(part, widest) for part in parts], axis=0)[1:]:
         enough = answers >= FEW_CALLS and tokens > 0
         factors.append(float(1000 * seconds / tokens / alone) if enough else factors[-1])
-    return tuple(factors) if len(factors) > 1 else ()
+        known = len(factors) if enough else known
+    return tuple(factors[:known]) if known > 1 else ()
 
 
 def _by_width(rounds: Rounds, widest: int) -> Floats:

@@ -50,7 +50,7 @@ class Measurement:
     alone_ms_per_token : dict
         The same of requests that had the target for themselves.
     left_out : tuple of str
-        Tasks that only one arm has.
+        Tasks that one arm or the trace lacks, or that broke off in one arm.
     """
 
     configuration: Configuration
@@ -172,15 +172,19 @@ def _measurement(
     in_both = set(part.task_names) & set(trace.task_names) & set(given.task_names)
     if whole is not None:
         in_both &= set(whole["task"])
+    in_both -= _broken_off(trace, part)
     if not in_both:
+        of = "sequential arm" if given is trace else "trace"
         raise DataError(
             f"the rounds of {configuration}",
             column="task",
-            expected=f"tasks of the sequential arm, such as {given.task_names[0]!r}",
+            expected=f"whole tasks of the {of}, such as {given.task_names[0]!r}",
             found=f"others, such as {part.task_names[0]!r}",
         )
     everyone = dict.fromkeys([*trace.task_names, *given.task_names, *part.task_names])
-    trace, given = (_only(in_both, one) for one in (trace, given))
+    alone = given is trace
+    trace = _only(in_both, trace)
+    given = trace if alone else _only(in_both, given)
     part = part.where(part.frame["task"].isin(in_both))
     if whole is not None:
         whole = whole[whole["task"].isin(in_both)]
@@ -200,6 +204,23 @@ def _measurement(
         },
         left_out=tuple(name for name in everyone if name not in in_both),
     )
+
+
+def _broken_off(trace: Trace, part: Rounds) -> set[str]:
+    """Return the tasks of which one arm did what the other did, but stopped before its end."""
+    steps = zip(trace.frame["task"], trace.frame["run"], trace.actions, strict=True)
+    alone: dict[str, dict[int, list[str | None]]] = {}
+    for task, run, action in steps:
+        alone.setdefault(str(task), {}).setdefault(int(run), []).append(action)
+    found = set()
+    for (task, run), done in part.committed_actions("speculative").items():
+        runs = alone.get(task)
+        if runs is not None:
+            other = runs.get(run, next(iter(runs.values())))
+            short, long = sorted((list(done), other), key=len)
+            if len(short) < len(long) and long[: len(short)] == short:
+                found.add(task)
+    return found
 
 
 def _only(tasks: set[str], trace: Trace) -> Trace:

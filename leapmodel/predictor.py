@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leapmodel.bootstrap import MIN_TASKS, N_RESAMPLES, interval_of_best
-from leapmodel.concurrency import slowed, untimed, wait_factor
+from leapmodel.concurrency import beyond_timed, slowed, wait_factor
 from leapmodel.draft import Draft
 from leapmodel.errors import UsageError, shown
 from leapmodel.hits import sum_by_task
@@ -105,16 +105,22 @@ def predict(
             n_resamples=n_resamples,
             seed=seed,
         )
-    warnings = [*trace.metadata.get("warnings", ()), *draft.warnings]
-    if (beyond := untimed(replay, slowdown)) is not None:
-        warnings.append(beyond)
     replay = replace(replay, wait_s=replay.wait_s * factor)
     point = speedups(replay, call_s)
     bounds = _bounds(draft, trace, checked, terminal, call_s, slowdown)
-    conditional_on = (*draft.conditional_on, SLOWED if slowdown else NOT_SLOWED)
+    warnings = [*trace.metadata.get("warnings", ()), *draft.warnings]
+    best = int(np.argmax(point))
+    conditional_on = (*draft.conditional_on, SLOWED if len(slowdown) > 1 else NOT_SLOWED)
+    if len(slowdown) > 1 and len(beyond := beyond_timed(replay, slowdown)):
+        condition = f"more than {len(slowdown)} requests at once, which were not timed, being"
+        condition += f" as slow as {len(slowdown)}"
+        first = int(beyond.min())
+        more = " and more" if first < checked.max() else ""
+        warnings.append(f"k = {first}{more}: it depends on {condition}")
+        if checked[best] in beyond:
+            conditional_on += (condition,)
     if not trace.metadata.get("boundary_tools"):
         conditional_on += (TOOLS_ARE_SAFE,)
-    best = int(np.argmax(point))
     ci95 = None
     if resamples is not None:
         ci95 = interval_of_best(point, resamples.speedup, best)

@@ -104,7 +104,8 @@ class Probe:
         ]
         lines += [
             f"  {one.requests} at once: {_with_error(one.ms_per_token, one.se, 2)} ms per token"
-            f" ({one.ms_per_token / alone - 1:+.1%}, {one.batches} batch{'es' * (one.batches != 1)})"
+            f" ({one.ms_per_token / alone - 1:+.1%},"
+            f" {one.batches} batch{'es' * (one.batches != 1)})"
             for one in self.token_times
         ]
         return "\n".join(lines)

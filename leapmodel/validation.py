@@ -346,8 +346,9 @@ def _limits(name: str, row: Measurement) -> list[str]:
     said = []
     if row.left_out:
         n = len(row.left_out)
+        everywhere = "both arms" if row.given is row.trace else "both arms and the trace"
         said.append(
-            f"{name}, k = {row.depth}: {n} task{'s' * (n > 1)} in one arm only, left out"
+            f"{name}, k = {row.depth}: {n} task{'s' * (n > 1)} not whole in {everywhere}, left out"
             f" (such as {row.left_out[0]})"
         )
     if row.trace.n_tasks < MIN_TASKS:

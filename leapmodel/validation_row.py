@@ -117,12 +117,13 @@ class ValidationRow:
     def parts(self) -> dict[str, float]:
         """What closes the gap from Eq. 4 to the measured speedup; they sum to minus the error."""
         sums = self._sums
-        tau, _, g = m.tool_terms(sums)
+        tau, f, g = m.tool_terms(sums)
         return self._closing(
             float(m.commits(sums)),
             float(_replayed_wait(sums)),
             float(m.per_round(sums, *_PROPOSING)),
             float(g * tau),
+            work=1 + float(f * tau),
         )
 
     @property
@@ -131,7 +132,11 @@ class ValidationRow:
         if (p := self.ex_ante) is None:
             return None
         terms = (p.commits, p.wait_inflation, p.draft_term, p.target_tool_term)
-        return self._closing(*(float(term[0]) for term in terms), slowed=p.slowdown is not None)
+        return self._closing(
+            *(float(term[0]) for term in terms),
+            work=1 + p.tool_step_share * p.tool_cost,
+            slowed=p.slowdown is not None,
+        )
 
     @property
     def why(self) -> str:
@@ -150,17 +155,23 @@ class ValidationRow:
         return {**self.measured.sums, **_totals(self.replayed)}
 
     def _closing(
-        self, c: float, beta: float, draft: float, tools: float, *, slowed: bool = False
+        self,
+        c: float,
+        beta: float,
+        draft: float,
+        tools: float,
+        *,
+        work: float,
+        slowed: bool = False,
     ) -> dict[str, float]:
         """Replace one predicted term after another by the measured one, and note the steps.
 
+        Sequential ``work`` a step is 1 + f tau to begin with, and in the end what the arm took.
         Where beta holds what verification at once costs (``slowed``), that is no part of its own.
         """
         sums = self.measured.sums
-        tau, f, _ = m.tool_terms(sums)
         t_gen = m.mean_gen_s(sums)
-        work, rest, steps = 1 + float(f * tau), 0.0, 1.0
-        slower = 1.0
+        rest, steps, slower = 0.0, 1.0, 1.0
         if len(rates := self.measured.ms_per_token) == 2 and not slowed:
             slower = rates["speculative"] / rates["sequential"]
         wait = float(m.per_round(sums, "wait_s"))

@@ -70,3 +70,17 @@ def benchmark_of(
         if hashed != ours["tasks_sha256"]:
             refuse_other_benchmark(ours, metadata, where)
     return benchmark
+
+
+def recorded_tasks_file(metadata: Mapping[str, Any]) -> str | None:
+    """Return the file of tasks that a record was made on, if it states one.
+
+    Examples
+    --------
+    >>> recorded_tasks_file({"benchmark": {"name": "planning", "settings": {"tasks_file": "t"}}})
+    't'
+    """
+    said: Any = metadata.get("benchmark")
+    settings = said.get("settings") if isinstance(said, Mapping) else None
+    file = settings.get("tasks_file") if isinstance(settings, Mapping) else None
+    return file if isinstance(file, str) else None

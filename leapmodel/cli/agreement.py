@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import click
 
 from leapmodel.benchmarks import BENCHMARKS
-from leapmodel.benchmarks.recorded import benchmark_of
+from leapmodel.benchmarks.recorded import benchmark_of, recorded_tasks_file
 from leapmodel.cli.answers_seen import AnswersSeen
 from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.engine import ServedModel, draft_options, run_to_end, stalled_option
@@ -78,6 +78,7 @@ def command(
         check_table_path(output)
     refuse_own_input(output, [trace, train_trace, own.file, draft.extra_file])
     workload = read_trace(trace)
+    refuse_own_input(output, [recorded_tasks_file(workload.metadata)])
     learned = None if train_trace is None else read_trace(train_trace)
     asked = own.asked(workload, trace, limit, names_a_benchmark=benchmark_name is not None)
     if asked is None:

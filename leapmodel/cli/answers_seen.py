@@ -26,7 +26,7 @@ class AnswersSeen:
         self._all += 1
         decided = decision(answer)
         self._called += bool(answer.tool_calls)
-        self._unreadable += bool(answer.tool_calls) and decided is None
+        self._unreadable += bool(answer.tool_calls) and decided is None and not is_cut(answer)
         self._cut += is_cut(answer) and decided is None
 
     def amiss(self, *, calls_tools: bool) -> Iterator[str]:
@@ -46,12 +46,12 @@ class AnswersSeen:
         if self._unreadable:
             yield (
                 f"{self._counted(self._unreadable)} called tools with arguments that are no JSON"
-                " object, and match nothing"
+                " object, which is no action"
             )
         if self._cut:
             yield (
                 f"{self._counted(self._cut)} had reached --{self._role}-tokens before they said"
-                " what they decide, and match nothing"
+                " what they decide"
             )
 
     def _counted(self, some: int) -> str:

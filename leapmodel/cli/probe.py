@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from leapmodel.atomic import check_place, write_json
+from leapmodel.benchmarks.recorded import recorded_tasks_file
 from leapmodel.cli.answers_seen import AnswersSeen
 from leapmodel.cli.asked_about import OwnContexts, of_benchmark, own_contexts_options
 from leapmodel.cli.chosen_benchmark import ChosenBenchmark, recorded_benchmark_options
@@ -18,7 +19,7 @@ from leapmodel.cli.engine import (
     stalled_option,
     target_options,
 )
-from leapmodel.cli.options import depth_option, refuse_own_input
+from leapmodel.cli.options import depth_option, note, refuse_own_input
 from leapmodel.cli.progress import progress_bar
 from leapmodel.errors import UsageError
 from leapmodel.execution.about import about_machine
@@ -61,12 +62,14 @@ def command(
     TRACE is a sequential trace of held-out tasks of the benchmark, and says with which settings it
     was recorded; --limit takes its first tasks. With --contexts it is a log of your own agent.
     """
-    refuse_own_input(output, [trace, own.file, target.extra_file, draft.extra_file])
+    inputs = [trace, own.file, target.extra_file, draft.extra_file, chosen.tasks_file]
+    refuse_own_input(output, inputs)
     if output is not None:
         if Path(output).suffix != ".json":
             raise UsageError(f"{output}: expected a name ending in .json")
         check_place(output)
     workload = read_trace(trace)
+    refuse_own_input(output, [recorded_tasks_file(workload.metadata)])
     asked = own.asked(
         workload,
         trace,
@@ -104,6 +107,11 @@ def command(
 
     found: Probe = run_to_end(work(), left=lambda: "nothing was written")
     asked.note_amiss(*seen.values())
+    if (timed := len(found.token_times)) <= depth:
+        note(
+            f"{timed} request{'s' * (timed > 1)} at once at most, where k = {depth} asks for up to"
+            f" {depth + 1}: no task has so many steps that were answered"
+        )
     click.echo(found.summary())
     if output is not None:
         write_json(output, {**found.to_dict(), "machine": about_machine()})

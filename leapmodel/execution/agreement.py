@@ -44,8 +44,8 @@ class Asking:
         What is known of the contexts, for the predictions' metadata.
     bear : callable, optional
         Told in a sentence which contexts the server refused, and that these have a prediction
-        without an action: in the loop the draft would have none either. Without it the first of
-        them is an error.
+        without an action, and the time of the refusal: a loop would go on without the draft there.
+        Without it the first of them is an error.
     name : str, optional
         What the predictions call the draft; default its name at the server.
     repeats : int, default 1

@@ -103,6 +103,27 @@ def test_neither_asks_nor_teaches_other_tasks_than_those_that_ran(tmp_path: Path
     assert not gone.exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "name"), [("probe", "tasks.json"), ("agreement", "tasks.jsonl")]
+)
+def test_the_file_of_tasks_is_not_written_over(tmp_path: Path, command: str, name: str):
+    listed, out = tmp_path / name, tmp_path / "out"
+    listed.write_text("\n".join(f"Given picture {i}, how to get its class?" for i in range(20)))
+    with FakeServer("<tool>TERMINATE</tool>") as server:
+        done = leapmodel(
+            "collect", "--target-url", server.url, "--tasks-file", str(listed), "-o", str(out),
+            "--limit", "2",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        before = listed.read_text()
+        urls = ["--draft-url", server.url]
+        urls += ["--target-url", server.url] if command == "probe" else []
+        done = leapmodel(command, str(out / "trace.jsonl"), *urls, "-o", str(listed))
+    assert done.returncode == 2
+    assert "is what is read, and would be lost" in done.stderr
+    assert listed.read_text() == before
+
+
 def test_online_holds_out_what_it_does_not_learn(tmp_path: Path):
     trace = gold_trace(tmp_path / "t.jsonl", "train", 12)
     nowhere = ["--target-url", "http://127.0.0.1:9", "--base", "x", "-o", str(tmp_path / "o")]

@@ -12,7 +12,7 @@ from leapmodel.measured_draft import (
     measured_slowdown,
 )
 from leapmodel.measurement import calls_by_position
-from leapmodel.predictor import SLOWED, predict
+from leapmodel.predictor import NOT_SLOWED, SLOWED, predict
 from leapmodel.rounds import Rounds
 from tests.conftest import random_trace
 from tests.execution.simulated import TALKER, TalkBenchmark, simulate, slowed
@@ -103,6 +103,20 @@ def test_a_width_with_few_answers_takes_the_factor_of_the_one_before():
     kept = rounds.where(~rare | (rare.cumsum() <= FEW_CALLS // 4))
     factors = measured_slowdown([kept.speculative], _time_alone(rounds, None))
     assert factors == pytest.approx((1.0, 1.2, 1.2, 1.6))
+
+
+def test_widths_that_a_small_pilot_did_not_see_are_not_said_to_be_timed():
+    rounds = wider_is_slower(simulate(n_tasks=60, runs=2, depth=3), {2: 1.2, 3: 1.4, 4: 1.6})
+    frame = rounds.frame
+    widest = (frame["verifications"].map(len) == 4) & (frame["arm"] == "speculative")
+    kept = rounds.where(~widest | (widest.cumsum() <= FEW_CALLS // 4))
+    draft = draft_from_rounds(rounds.sequential_trace(), kept)
+    assert draft.slowdown == pytest.approx((1.0, 1.2, 1.4))
+    deep = predict(rounds.sequential_trace(), draft, [3])
+    assert any("more than 3 requests at once, which were not timed" in w for w in deep.warnings)
+    few = draft_from_rounds(rounds.sequential_trace(), simulate(n_tasks=2, depth=3))
+    assert few.slowdown == ()
+    assert NOT_SLOWED in predict(rounds.sequential_trace(), few, [3]).conditional_on
 
 
 def test_tasks_of_another_benchmark_are_not_taken_for_those_of_the_trace():

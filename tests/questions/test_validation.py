@@ -268,6 +268,38 @@ def test_a_trace_of_another_run_is_noticed():
     assert not any("as if it were of" in one for one in validate(rounds, trace).warnings)
 
 
+@pytest.mark.parametrize("arm", ["sequential", "speculative"])
+def test_a_task_that_broke_off_in_one_arm_is_left_out(arm: str):
+    rounds = simulate(n_tasks=12, agreement=0.3)
+    frame = rounds.frame
+    of_task = frame[(frame["task"] == "plan-0253") & (frame["arm"] == arm)]
+    assert len(of_task) > 1
+    broken = rounds.where(~frame.index.isin(of_task.index[-1:]))
+    answer = validate(broken)
+    assert "1 task not whole in both arms, left out (such as plan-0253)" in answer.warnings[0]
+    rest = rounds.where(frame["task"] != "plan-0253")
+    assert answer.rows[0].to_dict() == validate(rest).rows[0].to_dict()
+
+
+def test_a_trace_with_fewer_tasks_is_named():
+    rounds = simulate(n_tasks=14)
+    trace = rounds.sequential_trace()
+    few = Trace.from_frame(trace.frame[trace.frame["task"].isin(trace.task_names[:11])])
+    said = validate(rounds, few).warnings
+    assert any("3 tasks not whole in both arms and the trace, left out" in one for one in said)
+    foreign = Trace.from_frame(trace.frame.assign(task="z" + trace.frame["task"]))
+    with pytest.raises(DataError, match="whole tasks of the trace, such as 'zplan-"):
+        validate(rounds, foreign)
+
+
+def test_the_parts_of_a_prediction_sum_to_its_error_whatever_the_traces_tools_took():
+    rounds = simulate(n_tasks=12)
+    trace = rounds.sequential_trace()
+    slow = Trace.from_frame(trace.frame.assign(tool_s=trace.tool_s + 0.5))
+    row = validate(rounds, slow, predictions=predictions_of(rounds, 0.6)).rows[0]
+    assert sum(row.ex_ante_parts.values()) == pytest.approx(-row.ex_ante_error)
+
+
 def test_only_what_is_said_beforehand_stands_on_a_trace_beside_an_arm():
     """The arm ran beside the speculative one; an earlier trace may have seen another machine."""
     rounds = simulate(n_tasks=12)
@@ -300,7 +332,7 @@ def test_tasks_of_one_arm_are_left_out_and_named():
     rounds = simulate(n_tasks=12)
     gone = (rounds.frame["task"] == "plan-0253") & (rounds.frame["arm"] == "speculative")
     answer = validate(rounds.where(~gone))
-    assert "1 task in one arm only, left out (such as plan-0253)" in answer.warnings[0]
+    assert "1 task not whole in both arms, left out (such as plan-0253)" in answer.warnings[0]
     rest = rounds.where(rounds.frame["task"] != "plan-0253")
     assert answer.rows[0].to_dict() == validate(rest).rows[0].to_dict()
 
@@ -381,7 +413,7 @@ def test_what_can_not_be_validated():
     with pytest.raises(DataError, match="expected a speculative arm, found none"):
         validate(both.sequential)
     other = simulate(TalkBenchmark(), TALKER, n_tasks=3, metadata={"benchmark": None})
-    with pytest.raises(DataError, match="expected tasks of the sequential arm, such as 'test-0'"):
+    with pytest.raises(DataError, match="whole tasks of the sequential arm, such as 'test-0'"):
         validate(both.speculative, other.sequential_trace())
     with pytest.raises(DataError, match="expected tasks of the rounds, such as 'plan-0251'"):
         validate(both, predictions=predictions_of(other))
