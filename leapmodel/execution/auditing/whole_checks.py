@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from leapmodel.errors import shown
+from leapmodel.execution.auditing.turn_checks import turns
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.round_checks import ARMS
 from leapmodel.rounds import KEY, Rounds
@@ -54,8 +55,9 @@ def whole_record(rounds: Rounds, unread: Collection[str | None] = ()) -> Iterato
     skipped = list(_skipped_tasks(rounds, unread))
     yield from skipped
     named = {(one.task, one.run, one.arm) for one in skipped}
-    for missing in _missing_arms(rounds):
-        if (missing.task, missing.run, missing.arm) not in named:
+    for missing in (*_missing_arms(rounds), *turns(rounds)):
+        if missing.what != "rounds" or (missing.task, missing.run, missing.arm) not in named:
+            named.add((missing.task, missing.run, missing.arm))
             yield missing
     yield from _copied(rounds.frame)
 
