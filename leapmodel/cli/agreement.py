@@ -104,10 +104,10 @@ def command(
                 endpoint,
                 asked.decided,
                 asked.about,
-                asked.bear,
-                draft.name,
-                repeats,
-                not no_reset,
+                bear=asked.bear,
+                name=draft.name,
+                repeats=repeats,
+                reset_caches=not no_reset,
             )
             if earlier is not None:
                 asking.go_on_with(earlier, str(output))
