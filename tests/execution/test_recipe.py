@@ -28,8 +28,8 @@ def test_the_paper_asks_nothing_of_the_base(tmp_path: Path):
 @pytest.mark.parametrize(
     ("width", "mib", "rate", "epochs"),
     [
-        (SHAPES["1.7M"].hidden, 3, 3e-3, 10),
-        (SHAPES["5M"].hidden, 10, 1.5e-3, 10),
+        (SHAPES["1.7M"].hidden, 3, 1e-3, 10),
+        (SHAPES["5M"].hidden, 10, 1e-3, 10),
         (SHAPES["15M"].hidden, 30, 1e-3, 5),
         (576, 257, 6.7e-4, 1),  # SmolLM2-135M
     ],
