@@ -14,11 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from leapmodel.acceptance import (
-    Acceptance,
-    StatedAcceptance,
-    TeacherForced,
-)
+from leapmodel.acceptance import Acceptance, StatedAcceptance, TeacherForced
 from leapmodel.errors import DataError, UsageError
 from leapmodel.segments import Floats
 

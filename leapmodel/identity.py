@@ -182,15 +182,25 @@ def identical_share(
     >>> identical_share({("a", 0): ["x"], ("b", 0): ["x"]}, {("a", 0): ["x"], ("b", 1): ["y"]})
     0.5
     """
+    same = [ours == theirs for _, ours, theirs in counterparts(first, second)]
+    return float(np.mean(same)) if same else float("nan")
+
+
+def counterparts(
+    first: Mapping[tuple[str, int], Decisions], second: Mapping[tuple[str, int], Decisions]
+) -> list[tuple[str, Decisions, Decisions]]:
+    """Return task, the first's decisions and the second's, for every run of the second's.
+
+    A run that only the second has is put beside the task's first one; none if the task has none.
+    """
     of_task: dict[str, Decisions] = {}
     for (task, _), decisions in first.items():
         of_task.setdefault(task, decisions)
-    same = [
-        first.get(key, of_task[key[0]]) == decisions
+    return [
+        (key[0], first.get(key, of_task[key[0]]), decisions)
         for key, decisions in second.items()
         if key[0] in of_task
     ]
-    return float(np.mean(same)) if same else float("nan")
 
 
 def first_difference(first: Decisions, second: Decisions) -> int | None:

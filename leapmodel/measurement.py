@@ -14,6 +14,7 @@ import pandas as pd
 
 from leapmodel.configurations import Configuration, configurations
 from leapmodel.errors import DataError
+from leapmodel.identity import counterparts
 from leapmodel.rounds import Rounds
 from leapmodel.segments import Floats
 from leapmodel.trace import Trace
@@ -208,18 +209,12 @@ def _measurement(
 
 def _broken_off(trace: Trace, part: Rounds) -> set[str]:
     """Return the tasks of which one arm did what the other did, but stopped before its end."""
-    steps = zip(trace.frame["task"], trace.frame["run"], trace.actions, strict=True)
-    alone: dict[str, dict[int, list[str | None]]] = {}
-    for task, run, action in steps:
-        alone.setdefault(str(task), {}).setdefault(int(run), []).append(action)
     found = set()
-    for (task, run), done in part.committed_actions("speculative").items():
-        runs = alone.get(task)
-        if runs is not None:
-            other = runs.get(run, next(iter(runs.values())))
-            short, long = sorted((list(done), other), key=len)
-            if len(short) < len(long) and long[: len(short)] == short:
-                found.add(task)
+    done = part.committed_actions("speculative")
+    for task, *arms in counterparts(trace.actions_by_run, done):
+        short, long = sorted(arms, key=len)
+        if len(short) < len(long) and long[: len(short)] == short:
+            found.add(task)
     return found
 
 

@@ -98,6 +98,26 @@ def shown_apart(one: object, other: object) -> tuple[str, str]:
     return cut(texts[0]), cut(texts[1])
 
 
+def refuse_difference(was: str, differs: Difference | None) -> None:
+    """Refuse a record that was made otherwise than is asked for now.
+
+    Parameters
+    ----------
+    was : str
+        Which one, and what was done to it, such as ``"r.jsonl: was begun"``.
+    differs : Difference or None
+        As :func:`first_difference` finds it.
+
+    Raises
+    ------
+    UsageError
+        Naming the setting that differs and both its values.
+    """
+    if differs is not None:
+        before, now = shown_apart(differs.theirs, differs.ours)
+        raise UsageError(f"{was} with {differs.name} {before}, now it is {now}")
+
+
 def refuse_other_benchmark(
     ours: Mapping[str, Any], metadata: Mapping[str, Any], where: str | Path
 ) -> None:
@@ -117,10 +137,7 @@ def refuse_other_benchmark(
     UsageError
         Naming the setting that differs and both its values.
     """
-    differs = _difference(_stated(metadata), ours)
-    if differs is not None:
-        before, now = shown_apart(differs.theirs, differs.ours)
-        raise UsageError(f"{where}: was recorded with {differs.name} {before}, now it is {now}")
+    refuse_difference(f"{where}: was recorded", _difference(_stated(metadata), ours))
 
 
 def refuse_mixed_benchmarks(files: Mapping[str, Mapping[str, Any]]) -> None:

@@ -137,6 +137,15 @@ class Trace:
         return column.where(column.notna(), None).to_numpy(dtype=object)
 
     @cached_property
+    def actions_by_run(self) -> dict[tuple[str, int], list[str | None]]:
+        """The actions of each run in order, by (task, run)."""
+        found: dict[tuple[str, int], list[str | None]] = {}
+        steps = zip(self.frame["task"], self.frame["run"], self.actions, strict=True)
+        for task, run, action in steps:
+            found.setdefault((str(task), int(run)), []).append(action)
+        return found
+
+    @cached_property
     def _task_factors(self) -> tuple[np.ndarray, list[str]]:
         blocks, codes, names = task_blocks(self.frame["task"])
         return np.repeat(codes, np.diff(np.append(blocks, self.n_steps))), list(names)

@@ -283,11 +283,8 @@ def _row(
         )
         sums = resampled_sums(table.to_numpy(), n_resamples, rng=np.random.default_rng(seed))
         drawn = dict(zip(map(str, table.columns), sums.T, strict=True))
-    steps = zip(row.trace.frame["task"], row.trace.frame["run"], row.trace.actions, strict=True)
-    ours: dict[tuple[str, int], list[str | None]] = {}
-    for task, run, action in steps:
-        ours.setdefault((str(task), int(run)), []).append(action)
-    identical = identical_share(ours, row.rounds.committed_actions("speculative"))
+    done = row.rounds.committed_actions("speculative")
+    identical = identical_share(row.trace.actions_by_run, done)
     return ValidationRow(name, row, replayed, iid, drawn, identical, before)
 
 

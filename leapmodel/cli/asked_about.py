@@ -105,7 +105,7 @@ class OwnContexts:
 def _note_missing(trace: Trace, contexts: list[Context], first_tasks: int | None) -> None:
     """Say how many steps are not asked about, for want of a context."""
     frame = trace.frame[trace.frame["task"].isin(trace.task_names[:first_tasks])]
-    have = {(one.task.name, one.run, one.step) for one in contexts}
+    have = {one.key for one in contexts}
     steps = zip(frame["task"], frame["run"], frame["step"], strict=True)
     lack = [key for key in steps if key not in have]
     if lack:

@@ -22,7 +22,7 @@ from leapmodel.execution.refusals import Refusals, Tell
 from leapmodel.execution.talking.endpoint import Endpoint, Generation
 from leapmodel.execution.talking.tool_calls import as_text
 from leapmodel.predictions import Predictions
-from leapmodel.recorded_settings import first_difference, shown_apart
+from leapmodel.recorded_settings import first_difference, refuse_difference
 
 _KEY = ("task", "run", "step", "repeat")
 
@@ -101,11 +101,9 @@ class Asking:
             If another draft gave them, or to other contexts, or was asked otherwise.
         """
         ours = self.metadata
-        differs = first_difference({key: earlier.metadata.get(key) for key in ours}, ours)
-        if differs is not None:
-            before, now = shown_apart(differs.theirs, differs.ours)
-            raise UsageError(f"{source}: was made with {differs.name} {before}, now it is {now}")
-        wanted = {(*_place(one).values(), n) for one in self.contexts for n in range(self.repeats)}
+        theirs = {key: earlier.metadata.get(key) for key in ours}
+        refuse_difference(f"{source}: was made", first_difference(theirs, ours))
+        wanted = {(*one.key, n) for one in self.contexts for n in range(self.repeats)}
         for row in earlier.frame.astype(object).to_dict("records"):
             if tuple(row[name] for name in _KEY) not in wanted:
                 key = " ".join(f"{name} {row[name]}" for name in _KEY)
@@ -160,7 +158,7 @@ class Asking:
         refusals = Refusals(self.bear, "count as wrong")
         known = {tuple(row[name] for name in _KEY) for row in self.rows}
         left = [
-            [one for one in self.contexts if (*_place(one).values(), repeat) not in known]
+            [one for one in self.contexts if (*one.key, repeat) not in known]
             for repeat in range(self.repeats)
         ]
         if any(left):
@@ -183,9 +181,8 @@ class Asking:
         answered: Callable[[Generation], None],
     ) -> dict[str, Any]:
         row = {
-            **_place(context),
+            **dict(zip(_KEY, (*context.key, repeat), strict=True)),
             "draft": self.name or self.draft.model,
-            "repeat": repeat,
             "action": None,
             "latency_s": None,
             "output": None,
@@ -206,7 +203,3 @@ class Asking:
                 "completion_tokens": answer.completion_tokens,
             }
         return {**row, "latency_s": time.perf_counter() - began_s}
-
-
-def _place(context: Context) -> dict[str, Any]:
-    return {"task": context.task.name, "run": context.run, "step": context.step}

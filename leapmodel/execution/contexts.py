@@ -34,6 +34,11 @@ class Context:
     draft: Prompt
     action: str | None
 
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Task, run and step."""
+        return self.task.name, self.run, self.step
+
 
 def contexts_of(
     benchmark: Benchmark,

@@ -215,9 +215,7 @@ def _about_stream(stream: Stream) -> dict[str, Any]:
     Its tasks belong to it, in their order: others would come in other batches, and be served by
     other versions.
     """
-    scored = [
-        (one.task.name, one.run, one.step, one.draft.sha256(), one.action) for one in stream.heldout
-    ]
+    scored = [(*one.key, one.draft.sha256(), one.action) for one in stream.heldout]
     return {
         "method": stream.method,
         "batches": stream.batches,

@@ -33,9 +33,6 @@ class Refusals:
         self._become = become
         self._found: dict[tuple[str, int, int], Refused] = {}
 
-    def __contains__(self, context: Context) -> bool:
-        return _key(context) in self._found
-
     @contextmanager
     def taken(self, context: Context) -> Iterator[None]:
         """Take down a refusal of what is asked inside, if it is to be borne.
@@ -50,7 +47,7 @@ class Refusals:
         except Refused as error:
             if self._bear is None or error.status not in _OF_THE_REQUEST:
                 raise
-            self._found.setdefault(_key(context), error)
+            self._found.setdefault(context.key, error)
 
     def tell(self, *, anything_left: bool) -> None:
         """Say how many there were, and why; nothing if there was none.
@@ -68,7 +65,3 @@ class Refusals:
             raise EngineError(f"every context was refused ({first})")
         many = "1 context was" if len(self._found) == 1 else f"{len(self._found)} contexts were"
         self._bear(f"{many} refused: they {self._become} (the first: {first})")
-
-
-def _key(context: Context) -> tuple[str, int, int]:
-    return context.task.name, context.run, context.step

@@ -20,11 +20,11 @@ from leapmodel.benchmarks import Benchmark, Environment, Task, task_named
 from leapmodel.benchmarks.recorded import benchmark_of
 from leapmodel.errors import UsageError, shown
 from leapmodel.execution.auditing.derivation import Derived, Row, state_after
+from leapmodel.execution.auditing.stated import stated_terminal
 from leapmodel.execution.auditing.time_checks import round_times, run_times
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.execution.auditing.whole_checks import (
     Unfinished,
-    stated_terminal,
     unfinished,
     whole_record,
 )

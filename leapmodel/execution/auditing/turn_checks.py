@@ -7,6 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from leapmodel.execution.auditing.stated import (
+    in_order,
+    is_whole,
+    listed_tasks,
+    names_both_arms,
+)
 from leapmodel.execution.auditing.time_checks import CALENDAR_S
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.round_checks import ARMS
@@ -60,11 +66,7 @@ def _of_task(
 
 def _turns_of(metadata: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of each listed task's turn; nothing where the arms took none."""
-    turn, listed, arms = (metadata.get(name) for name in ("turn", "tasks", "arms"))
-    is_whole = isinstance(turn, int) and not isinstance(turn, bool) and turn > 0
-    if not is_whole or not isinstance(listed, list) or not isinstance(arms, list):
+    turn: Any = metadata.get("turn")
+    if not (is_whole(turn) and turn > 0 and names_both_arms(metadata) and in_order(metadata)):
         return {}
-    if not all(arm in arms for arm in ARMS) or metadata.get("concurrency") not in (None, 1):
-        return {}
-    assert isinstance(turn, int)
-    return {name: at // turn for at, name in enumerate(listed) if isinstance(name, str)}
+    return {name: at // turn for at, name in enumerate(listed_tasks(metadata))}

@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from leapmodel.errors import shown
+from leapmodel.execution.auditing.stated import (
+    MODES,
+    TERMINALS,
+    in_order,
+    is_list_of_names,
+    is_whole,
+    listed_tasks,
+    names_both_arms,
+)
 from leapmodel.execution.auditing.turn_checks import turns
 from leapmodel.execution.auditing.violation import Violation
 from leapmodel.round_checks import ARMS
 from leapmodel.rounds import KEY, Rounds
-
-TERMINALS = ("accepted", "probe")
-MODES = ("prefix", "gather")
 
 
 class Unfinished(NamedTuple):
@@ -31,12 +37,6 @@ class Unfinished(NamedTuple):
         has = "has" if self.tasks == 1 else "have"
         rounds = "rounds" if self.arm is None else f"{self.arm} rounds"
         return f"unfinished: {self.tasks} of {self.listed} listed tasks {has} no {rounds}"
-
-
-def stated_terminal(metadata: Mapping[str, Any]) -> str | None:
-    """Return what the metadata say of terminal proposals; None if nothing that is known."""
-    said = metadata.get("terminal")
-    return said if isinstance(said, str) and said in TERMINALS else None
 
 
 def whole_record(rounds: Rounds, unread: Collection[str | None] = ()) -> Iterator[Violation]:
@@ -83,22 +83,14 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterator[Violation]:
             yield _in_metadata(name, " or ".join(known), said)
     for name in ("concurrency", "turn"):
         said = metadata.get(name)
-        if said is not None and not (_is_whole(said) and said > 0):
+        if said is not None and not (is_whole(said) and said > 0):
             yield _in_metadata(name, "a whole number above 0", said)
     arms = metadata.get("arms")
     if arms is not None and not (isinstance(arms, list) and arms and all(a in ARMS for a in arms)):
         yield _in_metadata("arms", f"a list of {' and '.join(ARMS)}, or of one of them", arms)
     listed = metadata.get("tasks")
-    if listed is not None and not _is_list_of_names(listed):
+    if listed is not None and not is_list_of_names(listed):
         yield _in_metadata("tasks", "a list of names", listed)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_list_of_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _depths(rounds: Rounds) -> Iterator[Violation]:
@@ -106,7 +98,7 @@ def _depths(rounds: Rounds) -> Iterator[Violation]:
     stated = rounds.metadata.get("depth")
     if stated is None:
         return
-    if not _is_whole(stated):
+    if not is_whole(stated):
         yield _in_metadata("depth", "a whole number", stated)
         return
     frame = rounds.speculative.frame
@@ -132,7 +124,7 @@ def unfinished(rounds: Rounds, unread: Collection[str | None] = ()) -> Unfinishe
     It is no violation: a run that broke off looks so. One whose last tasks were taken out does,
     too. An arm that no task has is not missed. None if no tasks are listed.
     """
-    listed = _listed(rounds.metadata)
+    listed = listed_tasks(rounds.metadata)
     if not listed:
         return None
     lacking: dict[str, int] = {}
@@ -145,20 +137,9 @@ def unfinished(rounds: Rounds, unread: Collection[str | None] = ()) -> Unfinishe
     return Unfinished(most, len(listed), None if len(arms) == len(lacking) else arms[0])
 
 
-def _listed(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the tasks that the metadata list, in the order in which they run."""
-    listed = metadata.get("tasks")
-    return listed if isinstance(listed, list) and _is_list_of_names(listed) else []
-
-
-def _in_order(metadata: Mapping[str, Any]) -> bool:
-    """Return whether tasks ran one after another; of several at a time any may begin first."""
-    return metadata.get("concurrency") in (None, 1)
-
-
 def _come_to(metadata: Mapping[str, Any], listed: list[str], present: Collection[str]) -> int:
     """Return how many of the listed tasks had their turn, by those that have rounds."""
-    if not _in_order(metadata):
+    if not in_order(metadata):
         return 0
     return max((at for at, name in enumerate(listed, start=1) if name in present), default=0)
 
@@ -169,7 +150,7 @@ def _skipped_tasks(rounds: Rounds, unread: Collection[str | None]) -> Iterator[V
     Tasks run in the order in which the metadata list them, so what a pass lacks is at its end: it
     is unfinished, or was told to take fewer of them.
     """
-    listed = _listed(rounds.metadata)
+    listed = listed_tasks(rounds.metadata)
     runs = rounds.frame[KEY].drop_duplicates()
     for (run, arm), of_arm in runs.groupby(["run", "arm"], sort=False):
         present = {*of_arm["task"], *unread}
@@ -184,10 +165,8 @@ def _missing_arms(rounds: Rounds) -> Iterator[Violation]:
 
     An arm that no task has is not missed: arms may be in files of their own.
     """
-    stated = rounds.metadata.get("arms")
-    if not isinstance(stated, list) or not all(arm in stated for arm in ARMS):
+    if not names_both_arms(rounds.metadata):
         return
-    in_order = _in_order(rounds.metadata)
     runs = rounds.frame[KEY].drop_duplicates()
     last_run = dict(runs.groupby("task")["run"].max())
     for number, of_run in runs.groupby("run", sort=False):
@@ -197,7 +176,7 @@ def _missing_arms(rounds: Rounds) -> Iterator[Violation]:
         repeated = {task for task in first if last_run[task] > number}
         firsts = set(first)
         never_first = [task for task in second if task not in firsts]
-        passed_over = _passed_over(first, set(second), repeated, in_order)
+        passed_over = _passed_over(first, set(second), repeated, in_order(rounds.metadata))
         for arm, missed in zip(ARMS, (never_first, passed_over), strict=True):
             for task in missed:
                 expected = "some, as the metadata name this arm"

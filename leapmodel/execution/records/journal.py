@@ -20,7 +20,7 @@ import pandas as pd
 from leapmodel.errors import UsageError
 from leapmodel.execution.records.record import Round
 from leapmodel.execution.records.written import Key, checked_rows, read_written
-from leapmodel.recorded_settings import first_difference, shown_apart
+from leapmodel.recorded_settings import first_difference, refuse_difference
 from leapmodel.rounds import Rounds
 
 
@@ -143,8 +143,4 @@ class Journal:
             {name: theirs[name] for name in fixed if name in theirs},
             {name: ours[name] for name in fixed if name in ours},
         )
-        if differs is not None:
-            before, now = shown_apart(differs.theirs, differs.ours)
-            raise UsageError(
-                f"{self.path}: was begun with {differs.name} {before}, now it is {now}"
-            )
+        refuse_difference(f"{self.path}: was begun", differs)

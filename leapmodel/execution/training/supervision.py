@@ -151,13 +151,13 @@ def _as_asked(
 ) -> Iterator[Context]:
     """Yield contexts as long as each is the one whose hash was recorded, if one was."""
     for context in contexts:
-        key = (context.task.name, context.run, context.step)
-        recorded = asked[key]
+        recorded = asked[context.key]
         if isinstance(recorded, str) and recorded != context.target.sha256():
             raise DataError(
                 source,
                 column="verifications",
-                expected=f"the request that the benchmark makes of {key[0]} at step {key[2]}",
+                expected="the request that the benchmark makes of"
+                f" {context.task.name} at step {context.step}",
                 found="the hash of another",
             )
         yield context
